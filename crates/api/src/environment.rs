@@ -19,7 +19,7 @@ const ALL: &str = "all that reach a cluster";
 const RUN: &str = "run";
 
 /// The environment variables that are read.
-pub const VARIABLES: [Variable; 18] = [
+pub const VARIABLES: [Variable; 22] = [
     variable(
         "KUBECONFIG",
         ALL,
@@ -47,6 +47,10 @@ pub const VARIABLES: [Variable; 18] = [
     variable("HOSTNAME", RUN, "the same where `POD_NAME` is not set"),
     variable("METRICS_SECURE", RUN, "as `--metrics-secure`"),
     variable("METRICS_CERT_PATH", RUN, "as `--metrics-cert-path`"),
+    variable("WEBHOOK_BIND_ADDRESS", RUN, "as `--webhook-bind-address`"),
+    variable("WEBHOOK_CERT_PATH", RUN, "as `--webhook-cert-path`"),
+    variable("BOOTSTRAP_BIND_ADDRESS", RUN, "as `--bootstrap-bind-address`"),
+    variable("BOOTSTRAP_ADDRESS", RUN, "as `--bootstrap-address`: without it no runner is started"),
     variable("RELATED_IMAGE_*", "run, and all that evaluate a cluster", "images of what the catalogue deploys"),
     variable(
         "KUBERNETES_SERVICE_HOST",
@@ -76,7 +80,7 @@ const fn exit(command: &'static str, code: u8, meaning: &'static str) -> Exit {
 }
 
 /// Every exit code.
-pub const EXITS: [Exit; 18] = [
+pub const EXITS: [Exit; 21] = [
     exit("every command", 0, "it did what was asked"),
     exit("every command", 1, "it did not; standard error has one line that says why"),
     exit("plan", 0, "nothing to do; objects may be held until a person changes something"),
@@ -99,6 +103,9 @@ pub const EXITS: [Exit; 18] = [
         1,
         "a hypervisor cannot be reached or used; standard output says what is missing and how to fix it",
     ),
+    exit("queue", 1, "there is no queue that can be read: the fleet runs no jobs, or a right is missing"),
+    exit("queue --exit-code", 2, "a job that is shown waits"),
+    exit("explain job", 1, "the fleet knows no such job, or there is no queue that can be read"),
     exit("lint", 1, "something is wrong with a file"),
     exit("handback", 1, "some objects are not handed back; run it again"),
     exit("render", 1, "an asset could not be rendered"),

@@ -195,6 +195,12 @@ pub const FLEET_MACHINES: Metric = gauge(
     &["hypervisor", "phase"],
     "Number of claims by phase; a claim without a machine counts for the hypervisor of its template",
 );
+/// Machines by what their hypervisor says.
+pub const FLEET_MACHINES_BY_POWER: Metric = gauge(
+    "machines_by_power",
+    &["hypervisor", "power"],
+    "Number of machines of claims in the last list of the hypervisor by power state: running, stopped, or unknown because a node does not answer",
+);
 /// How long it takes until a machine is ready.
 pub const FLEET_PROVISIONING_DURATION: Metric = histogram(
     "provisioning_duration_seconds",
@@ -273,9 +279,23 @@ pub const FLEET_BUILD_INFO: Metric = gauge("build_info", &["version", "commit"],
 pub const FLEET_LEADER: Metric =
     gauge("leader", &[], "1 if this replica of the fleet leads, 0 if it is a standby replica");
 
+/// Webhooks.
+pub const FLEET_WEBHOOKS: Metric = counter(
+    "webhooks_total",
+    &["result"],
+    "Number of webhooks, by what became of them: accepted, ignored (ping, other_event, repeated, too_old), or why they were refused",
+);
+/// Requests of guests.
+pub const FLEET_BOOTSTRAP_REQUESTS: Metric = counter(
+    "bootstrap_requests_total",
+    &["request", "result"],
+    "Number of requests to the bootstrap endpoint, by request (exchange, report, end) and what became of it",
+);
+
 /// All of the fleet.
-pub const FLEET: [Metric; 18] = [
+pub const FLEET: [Metric; 21] = [
     FLEET_MACHINES,
+    FLEET_MACHINES_BY_POWER,
     FLEET_PROVISIONING_DURATION,
     FLEET_PROVISIONING_RESULTS,
     FLEET_OPERATION_DURATION,
@@ -293,6 +313,92 @@ pub const FLEET: [Metric; 18] = [
     FLEET_POOL_FAILED,
     FLEET_BUILD_INFO,
     FLEET_LEADER,
+    FLEET_WEBHOOKS,
+    FLEET_BOOTSTRAP_REQUESTS,
+];
+
+/// Jobs that wait.
+pub const FLEET_JOBS_WAITING: Metric =
+    gauge("jobs_waiting", &["reason"], "Number of jobs that wait, by the reason that `virtpilot queue -o json` shows");
+/// Since when they do.
+pub const FLEET_JOBS_WAITING_SINCE: Metric = gauge(
+    "jobs_waiting_since_timestamp_seconds",
+    &["reason"],
+    "When the job was created that has waited longest for this reason, in Unix time",
+);
+/// How long jobs waited.
+pub const FLEET_JOB_QUEUE: Metric =
+    histogram("job_queue_seconds", FLEET_POOL, "Time from the creation of a job until a runner of the pool started it");
+/// The parts of that.
+pub const FLEET_JOB_START_PHASE: Metric = histogram(
+    "job_start_phase_seconds",
+    &["pool", "phase"],
+    "Parts of the queue time: notice (until the fleet heard of the job), admission (until it was granted a machine), creation (until its claim existed), boot (until the runner was online), assignment (until GitHub had given it the job)",
+);
+/// How jobs ended.
+pub const FLEET_JOB_RESULTS: Metric = counter(
+    "job_results_total",
+    &["pool", "result"],
+    "Number of jobs that ended on machines of the pool, by their conclusion",
+);
+/// Who reported jobs first.
+pub const FLEET_JOBS_NOTICED: Metric = counter(
+    "jobs_noticed_total",
+    &["source"],
+    "Number of jobs by the source that reported them first: webhook, scale-set or poll; a poll only finds what the others have lost",
+);
+/// Runners.
+pub const FLEET_RUNNERS: Metric =
+    gauge("runners", &["pool", "phase"], "Number of runners by phase: starting, idle, busy or ending");
+/// What is left of the limit of requests.
+pub const FLEET_FORGE_REMAINING: Metric = gauge(
+    "github_requests_remaining",
+    &["owner"],
+    "Number of requests to GitHub that are left until its limit is reset",
+);
+/// The limit.
+pub const FLEET_FORGE_LIMIT: Metric =
+    gauge("github_requests_limit", &["owner"], "Number of requests to GitHub that are allowed in an hour");
+/// Runners without a claim.
+pub const FLEET_ORPHAN_RUNNERS: Metric = counter(
+    "orphan_runners_found_total",
+    &["owner"],
+    "Number of runners of this installation that were registered on GitHub without a claim, and are removed",
+);
+/// Versions of runners.
+pub const FLEET_RUNNER_VERSION: Metric = gauge(
+    "runner_version_info",
+    &["pool", "version", "role"],
+    "1 for each runner version of the pool: current, canary (it is tried) or rolled-back",
+);
+/// When they are refused.
+pub const FLEET_RUNNER_VERSION_REFUSED: Metric = gauge(
+    "runner_version_refused_timestamp_seconds",
+    &["pool", "version"],
+    "When GitHub gives runners of the version that the pool uses no jobs any more, in Unix time; absent while it is the newest",
+);
+/// Webhooks that should come.
+pub const FLEET_WEBHOOKS_EXPECTED: Metric = gauge(
+    "webhooks_expected",
+    &[],
+    "Number of pools that name the secret of a webhook, so that GitHub should send events",
+);
+
+/// All of the jobs of the fleet.
+pub const FLEET_JOBS: [Metric; 13] = [
+    FLEET_JOBS_WAITING,
+    FLEET_JOBS_WAITING_SINCE,
+    FLEET_JOB_QUEUE,
+    FLEET_JOB_START_PHASE,
+    FLEET_JOB_RESULTS,
+    FLEET_JOBS_NOTICED,
+    FLEET_RUNNERS,
+    FLEET_FORGE_REMAINING,
+    FLEET_FORGE_LIMIT,
+    FLEET_ORPHAN_RUNNERS,
+    FLEET_RUNNER_VERSION,
+    FLEET_RUNNER_VERSION_REFUSED,
+    FLEET_WEBHOOKS_EXPECTED,
 ];
 
 /// All of the autopilot.

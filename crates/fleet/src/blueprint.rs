@@ -66,6 +66,7 @@ pub fn blueprint(
     spec: &HypervisorMachineTemplateSpec,
     cluster: &HypervisorClusterSpec,
     template: &Template,
+    guest: Option<&bootstrap::Config>,
 ) -> Result<Blueprint, String> {
     let vm_ref = claim.status.vm_ref.as_ref().ok_or("no id is recorded")?;
     let need = need(spec, cluster, template)?;
@@ -73,7 +74,9 @@ pub fn blueprint(
     let owner: Owner = machine::owner(claim, operator);
     let seed = match cloud_init::delivery(spec) {
         Some(SeedDelivery::GuestAgent) => None,
-        Some(SeedDelivery::Iso) | None => cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid)?,
+        Some(SeedDelivery::Iso) | None => {
+            cloud_init::seed_for(spec.cloud_init.as_ref(), &spec.network, (&name, &claim.uid), guest)?
+        }
     };
     let pool = claim.spec.runner_pool_ref.as_ref().map(|pool| pool.name.as_str());
     Ok(Blueprint {
@@ -95,10 +98,16 @@ pub fn blueprint(
 }
 
 /// What the guest agent of a claim's machine carries out; nothing if there is nothing.
-pub fn delivery(claim: &Claim, operator: &str, spec: &HypervisorMachineTemplateSpec) -> Option<Delivery> {
+pub fn delivery(
+    claim: &Claim,
+    operator: &str,
+    spec: &HypervisorMachineTemplateSpec,
+    guest: Option<&bootstrap::Config>,
+) -> Option<Delivery> {
     let target = machine::target(claim, operator)?;
     let name = host_name(&claim.name.name);
-    let seed = cloud_init::seed(spec.cloud_init.as_ref(), &spec.network, &name, &claim.uid).ok()??;
+    let names = (name.as_str(), claim.uid.as_str());
+    let seed = cloud_init::seed_for(spec.cloud_init.as_ref(), &spec.network, names, guest).ok()??;
     Some(Delivery { target, files: seed.files })
 }
 
@@ -155,7 +164,7 @@ mod tests {
             hypervisor.as_object_mut().unwrap().extend(cluster.as_object().unwrap().clone());
             let (spec, hypervisor) =
                 (serde_json::from_value(spec).unwrap(), serde_json::from_value(hypervisor).unwrap());
-            blueprint(&claim(), "o", &spec, &hypervisor, &found(can_link))
+            blueprint(&claim(), "o", &spec, &hypervisor, &found(can_link), None)
         };
         let none = || json!({});
         let default = || json!({"defaultStorage": "of-cluster"});

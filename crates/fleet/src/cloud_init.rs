@@ -2,6 +2,7 @@
 
 use crate::hypervisor::Seed;
 use api::fleet::{CloudInit, HypervisorMachineTemplateSpec, Network, NetworkMode, SeedDelivery};
+use bootstrap::Config;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -9,6 +10,32 @@ use std::collections::BTreeMap;
 const OURS: [&str; 2] = ["hostname", "preserve_hostname"];
 /// The folder of the guest in which the fleet writes files.
 const FOLDER: &str = "/etc/hyperfleet";
+/// The folder of the guest that registers a runner.
+const GUEST_FOLDER: &str = "/etc/virtpilot";
+/// Where cloud-init keeps copies of its data; the guest wipes its configuration there, too.
+const COPIES: [&str; 7] = [
+    "/var/lib/cloud/instance/user-data.txt",
+    "/var/lib/cloud/instance/user-data.txt.i",
+    "/var/lib/cloud/instance/cloud-config.txt",
+    "/var/lib/cloud/instance/combined-cloud-config.json",
+    "/var/lib/cloud/instance/obj.pkl",
+    "/run/cloud-init/combined-cloud-config.json",
+    "/run/cloud-init/instance-data-sensitive.json",
+];
+/// The unit of the guest: a machine without it, and one whose guest has ended, powers off. An image may have its own of this name.
+const GUEST_UNIT: &str = "\
+[Unit]
+Description=Virtpilot guest
+After=network-online.target
+Wants=network-online.target
+FailureAction=poweroff-force
+SuccessAction=poweroff-force
+
+[Service]
+ExecStart=/usr/local/bin/virtpilot-guest
+KillMode=process
+TimeoutStopSec=180
+";
 
 /// Where an image is if the template does not say.
 const STORAGE: &str = "local";
@@ -67,13 +94,23 @@ pub fn seed(
     host_name: &str,
     uid: &str,
 ) -> Result<Option<Seed>, String> {
-    if settings.is_none() && network.mode == NetworkMode::Dhcp {
+    seed_for(settings, network, (host_name, uid), None)
+}
+
+/// The seed of a machine with this host name and uid, whose guest has this configuration, if it has one.
+pub fn seed_for(
+    settings: Option<&CloudInit>,
+    network: &Network,
+    (host_name, uid): (&str, &str),
+    guest: Option<&Config>,
+) -> Result<Option<Seed>, String> {
+    if settings.is_none() && network.mode == NetworkMode::Dhcp && guest.is_none() {
         return Ok(None);
     }
     let settings =
         settings.cloned().unwrap_or(CloudInit { storage: STORAGE.into(), bus: "ide2".into(), ..CloudInit::default() });
     let mut files = BTreeMap::from([
-        ("user-data".to_owned(), user_data(settings.user_data.as_deref(), host_name, uid)?),
+        ("user-data".to_owned(), user_data(settings.user_data.as_deref(), host_name, uid, guest)?),
         ("meta-data".to_owned(), meta_data(settings.meta_data.as_deref(), host_name, uid)?),
     ]);
     if let Some(config) = network_config(settings.network_data.as_deref(), network)? {
@@ -82,10 +119,22 @@ pub fn seed(
     Ok(Some(Seed { storage: settings.storage, bus: settings.bus, files }))
 }
 
-fn user_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, String> {
+/// The configuration of a guest, which also names the copies that cloud-init makes of it.
+pub fn guest_config(mut config: Config) -> Config {
+    config.copies = COPIES.map(str::to_owned).to_vec();
+    config
+}
+
+fn user_data(user: Option<&str>, host_name: &str, uid: &str, guest: Option<&Config>) -> Result<String, String> {
     let text = user.unwrap_or_default();
     let is_config = text.trim().is_empty() || text.trim_start().starts_with("#cloud-config");
     if !is_config {
+        if guest.is_some() {
+            return Err(
+                "cloudInit.userData must begin with #cloud-config, since it is merged with what starts the runner"
+                    .into(),
+            );
+        }
         return match text.starts_with("#!") || text.starts_with("Content-Type: multipart") {
             // The machine still has its name from the meta-data.
             true => Ok(text.to_owned()),
@@ -116,7 +165,35 @@ fn user_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, S
         return Err(format!("cloudInit.userData writes below {FOLDER}, which is the fleet's: use another folder"));
     }
     files.push(file);
+    if let Some(guest) = guest {
+        add_guest(&mut config, guest)?;
+    }
     Ok(format!("#cloud-config\n{}", yaml(config)))
+}
+
+/// What starts the guest, after everything that the user wants.
+fn add_guest(config: &mut Map<String, Value>, guest: &Config) -> Result<(), String> {
+    let files = config.get_mut("write_files").and_then(Value::as_array_mut);
+    let Some(files) = files else { return Err("cloudInit.userData: write_files must be a list".to_owned()) };
+    if files.iter().any(|file| file["path"].as_str().is_some_and(|path| path.starts_with(GUEST_FOLDER))) {
+        return Err(format!(
+            "cloudInit.userData writes below {GUEST_FOLDER}, which is the guest's: use another folder"
+        ));
+    }
+    let content = serde_json::to_string(guest).map_err(|error| format!("the configuration of the guest: {error}"))?;
+    files.push(json!({
+        "path": format!("{GUEST_FOLDER}/guest.json"), "owner": "root:root", "permissions": "0600", "content": content,
+    }));
+    files.push(json!({
+        "path": "/run/systemd/system/virtpilot-guest.service", "permissions": "0644", "content": GUEST_UNIT,
+    }));
+    let commands = config.entry("runcmd").or_insert_with(|| json!([]));
+    let Some(commands) = commands.as_array_mut() else {
+        return Err("cloudInit.userData: runcmd must be a list".to_owned());
+    };
+    commands.push(json!(["systemctl", "daemon-reload"]));
+    commands.push(json!(["systemctl", "start", "--no-block", "virtpilot-guest.service"]));
+    Ok(())
 }
 
 fn meta_data(user: Option<&str>, host_name: &str, uid: &str) -> Result<String, String> {
@@ -222,6 +299,47 @@ mod tests {
             ("echo hello", "must begin with"),
         ] {
             let error = merged(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    fn guest() -> bootstrap::Config {
+        let claim = bootstrap::Claim { namespace: "ci".into(), name: "one".into(), uid: "u-1".into() };
+        super::guest_config(bootstrap::Config {
+            operator: "https://operator:8443".into(),
+            ca: "-----BEGIN CERTIFICATE-----\n".into(),
+            claim,
+            attestation: bootstrap::Attestation::Token { token: bootstrap::Secret::new("vpb1_hush".into()) },
+            limits: bootstrap::Limits::default(),
+            copies: Vec::new(),
+        })
+    }
+
+    fn with_guest(user_data: &str) -> Result<Value, String> {
+        let config = guest();
+        let found = super::seed_for(Some(&settings(user_data)), &Network::default(), ("one", "u-1"), Some(&config));
+        let seed = found?.unwrap();
+        assert!(!format!("{seed:?}").contains("hush"), "a token is never shown");
+        Ok(serde_saphyr::from_str(&seed.files["user-data"]).unwrap())
+    }
+
+    #[test]
+    fn the_guest_starts_after_what_the_user_wants_and_its_configuration_is_for_root_only() {
+        let all = with_guest("#cloud-config\nruncmd: [[ls]]\nwrite_files: [{path: /etc/motd, content: a}]\n").unwrap();
+        let commands = all["runcmd"].as_array().unwrap();
+        assert_eq!((&commands[0][0], &commands[2][3]), (&"ls".into(), &"virtpilot-guest.service".into()));
+        let files = all["write_files"].as_array().unwrap();
+        let config = files.iter().find(|file| file["path"] == "/etc/virtpilot/guest.json").unwrap();
+        assert_eq!(config["permissions"], "0600");
+        let read: bootstrap::Config = serde_json::from_str(config["content"].as_str().unwrap()).unwrap();
+        assert_eq!(read, guest());
+        assert!(read.copies.iter().any(|copy| copy == "/var/lib/cloud/instance/user-data.txt"));
+        for (text, part) in [
+            ("#!/bin/sh\n", "must begin with #cloud-config"),
+            ("#cloud-config\nruncmd: ls\n", "runcmd must be a list"),
+            ("#cloud-config\nwrite_files: [{path: /etc/virtpilot/x}]\n", "which is the guest's"),
+        ] {
+            let error = with_guest(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -3,13 +3,13 @@
 use crate::conditions::{Wanted, merge, read, shown, wanted};
 use crate::hypervisor::{Checked, Listed};
 use crate::object::{Name, Object};
-use crate::placement::{self, Load};
+use crate::placement::{self, Promised};
 use api::fleet::{
     AvailableResources, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER, OrphanPolicy,
-    Provider, Quantity, SAME_HYPERVISOR,
+    Overcommit, Provider, Quantity, SAME_HYPERVISOR,
 };
 use change::Now;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A hypervisor.
@@ -43,8 +43,8 @@ pub struct Observed<'a> {
     pub list_failures: (u32, Option<&'a str>),
     /// The last list.
     pub listed: Option<&'a Listed>,
-    /// What is promised on each node.
-    pub loads: &'a BTreeMap<String, Load>,
+    /// What is promised on nodes and storages.
+    pub promised: &'a Promised,
     /// The claims that have a machine on it, or will.
     pub users: &'a BTreeSet<Name>,
     /// Machines of this installation that no claim refers to.
@@ -226,7 +226,7 @@ fn available(observed: &Observed<'_>, listed: &Listed) -> AvailableResources {
     let (mut cpu, mut memory, mut storage) = (0_i64, 0_u64, 0_u64);
     let is_used = |name: &String| observed.cluster.spec.nodes.is_empty() || observed.cluster.spec.nodes.contains(name);
     for (name, node) in listed.nodes.iter().filter(|(name, node)| node.is_online && is_used(name)) {
-        let load = observed.loads.get(name).copied().unwrap_or_default();
+        let load = observed.promised.nodes.get(name).copied().unwrap_or_default();
         cpu += i64::from(node.cpus) * i64::from(overcommit.cpu_percent) / 100 - i64::from(load.cpus);
         memory = memory.saturating_add(placement::free_memory(node, load, overcommit));
     }
@@ -234,7 +234,9 @@ fn available(observed: &Observed<'_>, listed: &Listed) -> AvailableResources {
     for ((node, name), state) in &listed.storages {
         let of = if state.is_shared { String::new() } else { node.clone() };
         if counted.insert((of, name)) {
-            storage = storage.saturating_add(state.bytes.saturating_sub(state.used));
+            let whole = Overcommit { storage_percent: 100, ..overcommit };
+            let (free, _) = placement::free_space((node, name), state, observed.promised, whole);
+            storage = storage.saturating_add(free);
         }
     }
     let gib = |bytes: u64| Quantity(format!("{}Gi", bytes >> 30));
@@ -266,6 +268,7 @@ mod tests {
     use super::{Cluster, Decision, Keep, Observed, decide};
     use crate::hypervisor::{Checked, Listed, NodeState};
     use crate::object::{Name, Object};
+    use crate::placement::Promised;
     use api::fleet::{FailureClass, HypervisorClusterStatus, Truth};
     use change::{Moment, Now};
     use jiff::Timestamp;
@@ -307,7 +310,7 @@ mod tests {
             checked: Some(checked),
             list_failures: (failures, Some("connection refused")),
             listed: Some(&listed),
-            loads: &BTreeMap::new(),
+            promised: &Promised::default(),
             users: &users.iter().map(|user| Name::new("ci", user)).collect::<BTreeSet<_>>(),
             orphans: Vec::new(),
             now: Now { wall: Timestamp::from_second(second).unwrap(), monotonic: Moment::default() },
@@ -350,7 +353,7 @@ mod tests {
                 checked: Some(&Ok(good())),
                 list_failures: (0, None),
                 listed,
-                loads: &BTreeMap::new(),
+                promised: &Promised::default(),
                 users: &BTreeSet::new(),
                 orphans: Vec::new(),
                 now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },

@@ -4,7 +4,8 @@ use crate::cloud_init;
 use crate::hypervisor::{ClusterKey, Network, TemplateRef};
 use crate::template;
 use api::fleet::{
-    Credentials, HypervisorMachineTemplate, HypervisorMachineTemplateSpec, SecretKeyRef, SeedDelivery, Tls,
+    Credentials, HypervisorClusterSpec, HypervisorMachineTemplate, HypervisorMachineTemplateSpec, SecretKeyRef,
+    SeedDelivery, Tls,
 };
 use std::collections::BTreeSet;
 
@@ -73,18 +74,16 @@ pub struct Uses {
     pub runs_in_guests: bool,
 }
 
-/// What the templates of a hypervisor use of it; the defaults are the bridge and the storage of those that name none.
-pub fn uses(
-    key: &ClusterKey,
-    default_network: Option<&str>,
-    default_storage: Option<&str>,
-    templates: &[HypervisorMachineTemplate],
-) -> Uses {
+/// What the templates that may use a hypervisor use of it; the defaults are the bridge and the storage of those that name none.
+pub fn uses(key: &ClusterKey, cluster: &HypervisorClusterSpec, templates: &[HypervisorMachineTemplate]) -> Uses {
+    let (default_network, default_storage) = (cluster.default_network.as_deref(), cluster.default_storage.as_deref());
     let mut uses = Uses::default();
     let is_of = |template: &&HypervisorMachineTemplate| {
-        let cluster = &template.spec.hypervisor_cluster_ref;
-        let namespace = cluster.namespace.as_ref().or(template.metadata.namespace.as_ref());
-        cluster.name == key.name && namespace == Some(&key.namespace)
+        let own = template.metadata.namespace.as_deref().unwrap_or_default();
+        let named = &template.spec.hypervisor_cluster_ref;
+        named.name == key.name
+            && named.namespace.as_deref().unwrap_or(own) == key.namespace
+            && template::may_use(&key.namespace, &cluster.allowed_namespaces, own)
     };
     for HypervisorMachineTemplate { spec, .. } in templates.iter().filter(is_of) {
         let HypervisorMachineTemplateSpec { network, template, .. } = spec;
@@ -105,7 +104,7 @@ pub fn uses(
 mod tests {
     use super::{Cloned, Login, Uses, Verification, login, uses, verification};
     use crate::hypervisor::{ClusterKey, Network, TemplateRef};
-    use api::fleet::{Credentials, HypervisorMachineTemplate, SecretKeyRef, Tls};
+    use api::fleet::{Credentials, HypervisorClusterSpec, HypervisorMachineTemplate, SecretKeyRef, Tls};
     use serde_json::{Value, json};
 
     fn key(key: &str) -> SecretKeyRef {
@@ -149,6 +148,12 @@ mod tests {
         assert_eq!(of(false, None, false), Verification::System);
     }
 
+    fn cluster(more: &Value) -> HypervisorClusterSpec {
+        let mut spec = json!({"provider": "proxmox", "endpoint": "https://pve:8006"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    }
+
     fn template(cluster: &Value, storage: &str, more: &Value) -> HypervisorMachineTemplate {
         let mut spec = json!({
             "hypervisorClusterRef": cluster, "template": {"proxmox": {"tag": "a", "storage": storage}},
@@ -186,17 +191,33 @@ mod tests {
             templates: [cloned(false, "fast")].into(),
             runs_in_guests: true,
         };
-        assert_eq!(uses(&key, Some("vmbr0"), Some("default"), &all), expected);
+        let (plain, named) =
+            (cluster(&json!({})), cluster(&json!({"defaultNetwork": "vmbr0", "defaultStorage": "default"})));
+        assert_eq!(uses(&key, &named, &all), expected);
         let full = json!({"template": {"proxmox": {"tag": "a", "linkedClone": false}}});
-        let full = uses(&key, None, Some("default"), &[template(&own(), "", &full)]);
+        let full = uses(&key, &cluster(&json!({"defaultStorage": "default"})), &[template(&own(), "", &full)]);
         assert_eq!((full.templates, full.disks), ([cloned(true, "default")].into(), [].into()));
-        assert_eq!(uses(&key, None, None, &all[1..2]).networks, [].into(), "the bridge of the template stays");
+        assert_eq!(uses(&key, &plain, &all[1..2]).networks, [].into(), "the bridge of the template stays");
         let fixed =
             json!({"network": {"mode": "static", "staticConfig": {"ip": "192.0.2.7/24", "gateway": "192.0.2.1"}}});
         assert_eq!(
-            uses(&key, None, None, &[template(&own(), "fast", &fixed)]).seeds,
+            uses(&key, &plain, &[template(&own(), "fast", &fixed)]).seeds,
             one("local"),
             "addresses are in an image, too"
         );
+    }
+
+    #[test]
+    fn templates_of_other_namespaces_count_where_they_may_use_the_hypervisor() {
+        let key = ClusterKey { namespace: "ci".into(), name: "pve".into() };
+        let mut foreign = template(&json!({"name": "pve", "namespace": "ci"}), "theirs", &json!({}));
+        foreign.metadata.namespace = Some("team".into());
+        for (allowed, is_used) in
+            [(json!([]), false), (json!(["teams"]), false), (json!(["team"]), true), (json!(["*"]), true)]
+        {
+            let disks =
+                uses(&key, &cluster(&json!({"allowedNamespaces": allowed})), std::slice::from_ref(&foreign)).disks;
+            assert_eq!(disks.contains("theirs"), is_used, "{allowed}");
+        }
     }
 }

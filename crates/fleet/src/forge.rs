@@ -3,6 +3,7 @@
 pub mod address;
 pub mod breaker;
 pub mod budget;
+pub mod gitlab;
 pub mod listener;
 
 use jiff::Timestamp;
@@ -256,6 +257,8 @@ pub struct Checked {
     pub clock_ahead: i64,
     /// How many requests the credentials may make in an hour, and how many are left; nothing if there is no limit.
     pub budget: Option<(u64, u64)>,
+    /// When that hour ends, if it is known.
+    pub reset: Option<Timestamp>,
 }
 
 /// A runner program that is offered.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A hypervisor: namespace and name of its `HypervisorCluster`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,8 +218,8 @@ pub struct Network {
     pub vlan: Option<u16>,
 }
 
-/// The files of a NoCloud seed. They contain no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The files of a NoCloud seed. They contain no secret but the token of a guest, which works once and not for long; they are never shown.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Seed {
     /// Where the image is uploaded to.
     pub storage: String,
@@ -228,13 +229,27 @@ pub struct Seed {
     pub files: BTreeMap<String, String>,
 }
 
+impl std::fmt::Debug for Seed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.files.keys().collect();
+        f.debug_struct("Seed").field("storage", &self.storage).field("bus", &self.bus).field("files", &names).finish()
+    }
+}
+
 /// A seed that the guest agent carries out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The machine.
     pub target: Target,
     /// The files by name, as in a [`Seed`].
     pub files: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.files.keys().collect();
+        f.debug_struct("Delivery").field("target", &self.target).field("files", &names).finish()
+    }
 }
 
 /// Which images of seeds are looked for.
@@ -337,23 +352,23 @@ pub struct Listed {
     pub storages: BTreeMap<(String, String), StorageState>,
 }
 
-/// A machine in a list.
+/// A machine in a list. There may be thousands, so that what many have in common is there once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Its name.
-    pub name: String,
+    pub name: Box<str>,
     /// The node it is on.
-    pub node: String,
+    pub node: Arc<str>,
     /// Whether it runs.
     pub power: Power,
     /// Whether it is a template.
     pub is_template: bool,
     /// What the hypervisor is doing with it: `clone`, `migrate`, `backup`.
-    pub lock: Option<String>,
-    /// Its tags.
-    pub tags: BTreeSet<String>,
+    pub lock: Option<Box<str>>,
+    /// Whether it has the tag of the machines of all fleets, which proves nothing.
+    pub is_tagged: bool,
     /// Its resource pool.
-    pub pool: Option<String>,
+    pub pool: Option<Arc<str>>,
     /// Its CPUs.
     pub cpus: u32,
     /// Its memory in bytes.

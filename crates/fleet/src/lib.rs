@@ -14,17 +14,20 @@ pub mod forge;
 pub mod hypervisor;
 pub mod identity;
 pub mod ids;
+pub mod inbox;
 pub mod jobs;
 pub mod machine;
 mod notice;
 pub mod object;
 pub mod orphans;
+pub mod outside;
 pub mod placement;
 pub mod pool;
 #[cfg(test)]
 mod simulation;
 pub mod tags;
 pub mod template;
+pub mod versions;
 
 pub use core::{Concurrency, Config, Core};
 pub use identity::IDENTITY;

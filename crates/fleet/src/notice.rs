@@ -1,8 +1,11 @@
 //! What the fleet reports: a journal makes log lines, events and metrics of it.
 
-use crate::hypervisor::{MachineId, Owner};
+use crate::hypervisor::{MachineId, Owner, Power};
+use crate::jobs::figures::Figures;
+use crate::jobs::milestones::Milestone;
 use crate::machine::End;
 use crate::object::Name;
+use crate::versions;
 use api::fleet::{ClaimPhase, FailureClass};
 use std::time::Duration;
 
@@ -41,6 +44,10 @@ pub enum Notice {
         cluster: Name,
         /// The claim that it is for.
         claim: Option<Name>,
+        /// The machine that it is about.
+        machine: Option<MachineId>,
+        /// The node of that machine, as far as it is known.
+        node: Option<String>,
         /// What was done, in one word.
         operation: &'static str,
         /// How long it took.
@@ -60,6 +67,13 @@ pub enum Notice {
         reason: &'static str,
         /// Why, in a sentence.
         message: String,
+    },
+    /// The machines of claims as the last list of a hypervisor shows them, if their numbers have changed.
+    Machines {
+        /// The hypervisor.
+        cluster: Name,
+        /// How many run, do not run, and of how many the hypervisor does not say.
+        powers: [(Power, u32); 3],
     },
     /// A template can be used, or not any more.
     Template {
@@ -88,6 +102,46 @@ pub enum Notice {
         ready: i32,
         /// Why, in a sentence.
         message: String,
+    },
+    /// The CI platform of a pool can be used, or not any more.
+    Forge {
+        /// The pool.
+        pool: Name,
+        /// Its uid.
+        uid: String,
+        /// Whether runners can be registered.
+        is_connected: bool,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Why, in a sentence.
+        message: String,
+    },
+    /// A request to a CI platform failed. It is tried again.
+    ForgeFailed {
+        /// What was to be done.
+        what: &'static str,
+        /// Why it failed.
+        message: String,
+    },
+    /// The guest of a claim has said why it ends.
+    GuestEnded {
+        /// The claim.
+        claim: Name,
+        /// Its uid.
+        uid: String,
+        /// Why, in one word.
+        reason: &'static str,
+        /// Whether nothing went wrong.
+        is_expected: bool,
+        /// Why, in a sentence, with the end of the runner's output if something went wrong.
+        message: String,
+    },
+    /// Somebody has presented the token of a claim that somebody else has used: one of them has stolen it.
+    TokenReused {
+        /// The claim.
+        claim: Name,
+        /// Its uid.
+        uid: String,
     },
     /// A pool creates no claims for a while.
     PoolHeld {
@@ -138,6 +192,41 @@ pub enum Notice {
         /// Its machine.
         machine: Option<MachineId>,
     },
+    /// A job was noticed, was started or has ended.
+    Job(Box<Milestone>),
+    /// Numbers about jobs and runners have changed.
+    JobFigures(Box<Figures>),
+    /// A runner was registered without a claim, and is removed.
+    OrphanRunner {
+        /// A pool of its organisation or repository.
+        pool: Name,
+        /// The uid of its object.
+        uid: String,
+        /// The organisation or user.
+        owner: String,
+        /// Its id on GitHub.
+        id: u64,
+    },
+    /// The runner versions of a pool have changed.
+    RunnerVersion {
+        /// The pool.
+        pool: Name,
+        /// The uid of its object.
+        uid: String,
+        /// How.
+        news: versions::News,
+    },
+    /// Something is wrong with the runner versions of a pool, or will be.
+    RunnerVersionTrouble {
+        /// The pool.
+        pool: Name,
+        /// The uid of its object.
+        uid: String,
+        /// What.
+        warning: versions::Warning,
+    },
+    /// The queue that people read could not be written.
+    QueueNotWritten(String),
     /// An object cannot be read.
     Unreadable {
         /// Its kind.
@@ -192,7 +281,7 @@ const WARNINGS: [&str; 11] = [
 ];
 
 /// The reasons of claims that are short steps.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     "Accepted",
     "Configuring",
     "Deleting",
@@ -203,6 +292,7 @@ const STEPS: [&str; 10] = [
     "Waiting",
     "WaitingForCloudInit",
     "WaitingForGuest",
+    "WaitingForRunner",
 ];
 
 impl Notice {
@@ -210,16 +300,23 @@ impl Notice {
     pub fn weight(&self) -> Weight {
         let needs_person = match self {
             Notice::Claim { reason, .. } if STEPS.contains(&reason.as_str()) => return Weight::Step,
+            Notice::Forge { reason: "Connecting", .. } => return Weight::Step,
             Notice::Cluster { reason: "Connecting", .. } | Notice::Template { reason: "Validating", .. } => {
                 return Weight::Step;
             }
             Notice::Claim { phase, reason, .. } => {
                 *phase == Some(ClaimPhase::Failed) || WARNINGS.contains(&reason.as_str())
             }
+            Notice::Forge { is_connected: is_good, .. } | Notice::GuestEnded { is_expected: is_good, .. } => !is_good,
+            Notice::TokenReused { .. } => true,
             Notice::Cluster { is_ready: is_good, .. } | Notice::Template { is_valid: is_good, .. } => !is_good,
-            Notice::Orphan { .. } | Notice::Forced { .. } | Notice::PoolHeld { .. } | Notice::SeedTrouble { .. } => {
-                true
-            }
+            Notice::Orphan { .. }
+            | Notice::OrphanRunner { .. }
+            | Notice::RunnerVersionTrouble { .. }
+            | Notice::RunnerVersion { news: versions::News::RolledBack(..), .. }
+            | Notice::Forced { .. }
+            | Notice::PoolHeld { .. }
+            | Notice::SeedTrouble { .. } => true,
             _ => false,
         };
         if needs_person { Weight::Warning } else { Weight::Normal }

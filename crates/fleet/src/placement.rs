@@ -66,13 +66,65 @@ pub fn counts(seen: &Seen) -> bool {
 pub fn loads(listed: &Listed) -> BTreeMap<String, Load> {
     let mut loads: BTreeMap<String, Load> = BTreeMap::new();
     for seen in listed.machines.values().filter(|seen| counts(seen)) {
-        let load = loads.entry(seen.node.clone()).or_default();
+        let load = loads.entry(seen.node.to_string()).or_default();
         match seen.power {
             Power::Stopped => load.promise(seen.cpus, seen.memory),
             _ => load.add(seen.cpus, seen.memory),
         }
     }
     loads
+}
+
+/// A storage: of one node, or without a node if nodes share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StorageId {
+    /// The node; empty if nodes share the storage.
+    pub node: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a machine takes of a storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    /// The storage.
+    pub of: StorageId,
+    /// So many bytes.
+    pub bytes: u64,
+}
+
+/// What is promised to machines, and what a list does not show as used yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Promised {
+    /// CPUs and memory of every node.
+    pub nodes: BTreeMap<String, Load>,
+    /// Bytes of every storage that machines need whose disks are still to be written.
+    pub storages: BTreeMap<StorageId, u64>,
+}
+
+impl Promised {
+    /// Promises space.
+    pub fn add_space(&mut self, space: &Space) {
+        let bytes = self.storages.entry(space.of.clone()).or_default();
+        *bytes = bytes.saturating_add(space.bytes);
+    }
+
+    /// Takes a promise of space back.
+    pub fn remove_space(&mut self, space: &Space) {
+        if let Some(bytes) = self.storages.get_mut(&space.of) {
+            *bytes = bytes.saturating_sub(space.bytes);
+            if *bytes == 0 {
+                self.storages.remove(&space.of);
+            }
+        }
+    }
+}
+
+impl StorageId {
+    /// A storage as a node has it.
+    pub fn on(node: &str, name: &str, is_shared: bool) -> StorageId {
+        StorageId { node: if is_shared { String::new() } else { node.to_owned() }, name: name.to_owned() }
+    }
 }
 
 const MORE_ROOM: &str = "end machines, or raise the overcommit of the HypervisorCluster";
@@ -99,7 +151,7 @@ pub fn choose<'a>(
     templates: &'a [Template],
     nodes: &[String],
     listed: &Listed,
-    loads: &BTreeMap<String, Load>,
+    promised: &Promised,
     overcommit: Overcommit,
 ) -> Result<(String, &'a Template), String> {
     let mut best: Option<(u64, String, &Template)> = None;
@@ -126,7 +178,7 @@ pub fn choose<'a>(
             );
             continue;
         }
-        let load = loads.get(name).copied().unwrap_or_default();
+        let load = promised.nodes.get(name).copied().unwrap_or_default();
         // Overcommit is for many machines; the hypervisor starts none with more CPUs than the node has.
         if need.cpus > node.cpus {
             let found = format!("{name} has {} CPUs, and the machine needs {}", node.cpus, need.cpus);
@@ -144,7 +196,7 @@ pub fn choose<'a>(
             missing.add(format!("{name} has {} of {} memory left", shown(free), shown(need.memory)), MORE_ROOM);
             continue;
         }
-        if let Some((found, remedy)) = lacks_space(need, name, template, listed, overcommit) {
+        if let Some((found, remedy)) = lacks_space(need, name, template, listed, promised, overcommit) {
             missing.add(found, &remedy);
             continue;
         }
@@ -176,11 +228,35 @@ pub fn free_memory(node: &NodeState, load: Load, overcommit: Overcommit) -> u64 
     percent(node.memory, overcommit.memory_percent).saturating_sub(used)
 }
 
+/// The space that a machine takes on a node; nothing where the hypervisor finds the space itself, or has no such storage there.
+pub fn space(need: &Need, node: &str, template: &Template, listed: &Listed) -> Option<Space> {
+    let name = need.storage.as_ref().unwrap_or(&template.storage);
+    let storage = listed.storages.get(&(node.to_owned(), name.clone()))?;
+    let bytes = match &need.storage {
+        Some(_) => need.disk,
+        None => ROOM_OF_LINKED_CLONE.min(need.disk),
+    };
+    Some(Space { of: StorageId::on(node, name, storage.is_shared), bytes })
+}
+
+/// How much space may still be promised on a storage of a node, and how much of it is promised already.
+pub fn free_space(
+    (node, name): (&str, &str),
+    state: &StorageState,
+    promised: &Promised,
+    overcommit: Overcommit,
+) -> (u64, u64) {
+    let coming = promised.storages.get(&StorageId::on(node, name, state.is_shared)).copied().unwrap_or_default();
+    let used = state.used.saturating_add(coming);
+    (percent(state.bytes, overcommit.storage_percent).saturating_sub(used), coming)
+}
+
 fn lacks_space(
     need: &Need,
     node: &str,
     template: &Template,
     listed: &Listed,
+    promised: &Promised,
     overcommit: Overcommit,
 ) -> Option<(String, String)> {
     let storage = need.storage.as_ref().unwrap_or(&template.storage);
@@ -188,17 +264,17 @@ fn lacks_space(
         // The hypervisor finds the space itself.
         return None;
     }
-    let Some(StorageState { bytes, used, .. }) = listed.storages.get(&(node.to_owned(), storage.clone())) else {
+    let found = listed.storages.get(&(node.to_owned(), storage.clone())).zip(space(need, node, template, listed));
+    let Some((state, wanted)) = found else {
         let remedy = "name a storage that these nodes have".to_owned();
         return Some((format!("{node} has no storage {storage}"), remedy));
     };
-    let wanted = match &need.storage {
-        Some(_) => need.disk,
-        None => ROOM_OF_LINKED_CLONE.min(need.disk),
-    };
-    let free = percent(*bytes, overcommit.storage_percent).saturating_sub(*used);
-    let found = format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted));
-    (free < wanted).then(|| (found, format!("free space on {storage}, name another storage, or end machines")))
+    let (free, coming) = free_space((node, storage), state, promised, overcommit);
+    let mut found = format!("{storage} on {node} has {} of {} left", shown(free), shown(wanted.bytes));
+    if coming > 0 {
+        found = format!("{found}, because {} are for machines that are being created", shown(coming));
+    }
+    (free < wanted.bytes).then(|| (found, format!("free space on {storage}, name another storage, or end machines")))
 }
 
 pub(crate) fn percent(amount: u64, percent: u32) -> u64 {
@@ -215,7 +291,7 @@ pub fn shown(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Need, choose, loads};
+    use super::{Load, Need, Promised, Space, StorageId, choose, loads, space};
     use crate::hypervisor::{Listed, MachineId, NodeState, StorageState, Template};
     use api::fleet::Overcommit;
     use std::collections::BTreeMap;
@@ -251,10 +327,14 @@ mod tests {
         Need { cpus: 4, memory: 8 * GIB, disk: 20 * GIB, storage: None, must_link: false }
     }
 
+    fn promised(nodes: BTreeMap<String, Load>) -> Promised {
+        Promised { nodes, ..Promised::default() }
+    }
+
     fn place(need: &Need, listed: &Listed, loads: &BTreeMap<String, Load>, nodes: &[&str]) -> Result<String, String> {
         let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
-        let templates = [template("a", "ceph", true)];
-        choose(need, &templates, &nodes, listed, loads, Overcommit::default()).map(|(node, _)| node)
+        let (templates, promised) = ([template("a", "ceph", true)], promised(loads.clone()));
+        choose(need, &templates, &nodes, listed, &promised, Overcommit::default()).map(|(node, _)| node)
     }
 
     #[test]
@@ -283,12 +363,40 @@ mod tests {
         );
     }
 
+    /// A storage that nodes share has its space once, a local one on each node.
+    #[test]
+    fn promised_space_is_not_promised_again_wherever_the_storage_is_reached() {
+        let templates = [template("a", "ceph", true)];
+        let full = Need { storage: Some("ceph".into()), disk: 30 * GIB, memory: GIB, ..need() };
+        for is_shared in [true, false] {
+            let mut listed = listed(&[("a", true, 0), ("b", true, 40)]);
+            listed.storages.values_mut().for_each(|storage| storage.is_shared = is_shared);
+            let mut promised = promised(loads(&listed));
+            let mut next = || {
+                let (node, template) = choose(&full, &templates, &[], &listed, &promised, Overcommit::default())?;
+                promised.add_space(&space(&full, &node, template, &listed).unwrap());
+                Ok::<_, String>(node)
+            };
+            assert_eq!(next().unwrap(), "a");
+            if !is_shared {
+                assert_eq!(next().unwrap(), "b");
+            }
+            let missing = next().unwrap_err();
+            let left = "ceph on b has 20 GiB of 30 GiB left, because 30 GiB are for machines that are being created";
+            assert!(missing.contains(left) && missing.contains("ceph on a has 20 GiB"), "{missing}");
+            let of = StorageId::on("a", "ceph", is_shared);
+            promised.remove_space(&Space { of, bytes: 30 * GIB });
+            let placed = choose(&full, &templates, &[], &listed, &promised, Overcommit::default());
+            assert_eq!(placed.unwrap().0, "a");
+        }
+    }
+
     #[test]
     fn space_does_not_matter_where_the_hypervisor_chooses_storages() {
         let listed = listed(&[("a", true, 0)]);
         let placed = |storage: &str| {
             let templates = [template("a", storage, true)];
-            let placed = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
+            let placed = choose(&need(), &templates, &[], &listed, &promised(loads(&listed)), Overcommit::default());
             placed.map(|(node, _)| node)
         };
         assert_eq!(
@@ -330,7 +438,7 @@ mod tests {
     fn a_template_on_local_storage_is_cloned_on_its_node_only() {
         let listed = listed(&[("a", true, 60), ("b", true, 0)]);
         let templates = [template("a", "local-lvm", false)];
-        let found = choose(&need(), &templates, &[], &listed, &loads(&listed), Overcommit::default());
+        let found = choose(&need(), &templates, &[], &listed, &promised(loads(&listed)), Overcommit::default());
         let missing = found.unwrap_err();
         assert!(missing.contains("b has neither the template nor its storage"), "{missing}");
     }

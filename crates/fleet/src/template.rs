@@ -92,6 +92,11 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     Decision { is_valid: is_valid && template.deleting.is_none(), reason, message, keep, status }
 }
 
+/// Whether templates of a namespace may use a hypervisor of another one, which allows these.
+pub fn may_use(of_cluster: &str, allowed: &[String], namespace: &str) -> bool {
+    of_cluster == namespace || allowed.iter().any(|allowed| allowed == namespace || allowed == "*")
+}
+
 fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
     let spec = &observed.template.spec;
     let Some((cluster, is_ready)) = observed.cluster else {
@@ -99,8 +104,7 @@ fn validate(observed: &Observed<'_>) -> (bool, &'static str, String) {
         return (false, "ClusterNotFound", message);
     };
     let namespace = &observed.template.name.namespace;
-    let is_allowed = |allowed: &String| **allowed == **namespace || allowed == "*";
-    if cluster.name.namespace != *namespace && !cluster.spec.allowed_namespaces.iter().any(is_allowed) {
+    if !may_use(&cluster.name.namespace, &cluster.spec.allowed_namespaces, namespace) {
         let message = format!(
             "the HypervisorCluster {} may not be used from here; add the namespace {namespace} to its spec.allowedNamespaces",
             cluster.name

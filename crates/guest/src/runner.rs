@@ -129,8 +129,14 @@ fn family(of: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     all
 }
 
-/// What a line of GitHub's listener means. The output of jobs is not among its lines.
+/// What a line of GitHub's listener or of GitLab's runner means. The output of jobs is not among its lines.
 fn meaning(line: &str) -> Option<Event> {
+    // GitLab's runner adds fields to what it says of a job.
+    if line.contains(" job=") {
+        let has_begun = line.contains("Checking for jobs...") && line.contains("received");
+        let has_ended = line.contains("Job succeeded") || line.contains("Job failed");
+        return has_begun.then_some(Event::JobStarted).or(has_ended.then_some(Event::JobEnded));
+    }
     if line.contains("Running job: ") {
         return Some(Event::JobStarted);
     }
@@ -162,6 +168,21 @@ mod tests {
             Some(Event::JobEnded)
         );
         assert_eq!(meaning("2026-11-18 16:00:00Z: Listening for Jobs"), None);
+    }
+
+    #[test]
+    fn the_lines_of_gitlabs_runner_say_the_same() {
+        let started = "Checking for jobs... received                       job=7 repo_url=https://gitlab.example/a/b.git runner=t1_abc";
+        assert_eq!(meaning(started), Some(Event::JobStarted));
+        for ended in [
+            "Job succeeded                                       duration_s=1.2 job=7 project=3 runner=t1_abc",
+            "WARNING: Job failed: exit status 1                  duration_s=1.2 job=7 project=3 runner=t1_abc",
+            "ERROR: Job failed (system failure): no shell        duration_s=1.2 job=7 project=3 runner=t1_abc",
+        ] {
+            assert_eq!(meaning(ended), Some(Event::JobEnded), "{ended}");
+        }
+        assert_eq!(meaning("Checking for jobs... forbidden                      runner=t1_abc status=403"), None);
+        assert_eq!(meaning("Appending trace to coordinator... ok                job=7 runner=t1_abc"), None);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Address", "type": "string", "jsonPath": ".status.networkInfo.ipAddress"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Pool", "type": "string", "jsonPath": ".spec.runnerPoolRef.name", "priority": 1}"#,
+    printcolumn = r#"{"name": "Runner", "type": "string", "jsonPath": ".status.runner.name", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     crates(kube_core = "::kube_core")
 )]
@@ -104,6 +105,12 @@ pub struct MachineClaimStatus {
     /// When it had taken its cloud-init data: the image was removed from the hypervisor, or the guest agent had carried it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeded_time: Option<Time>,
+    /// Its runner, from its registration on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Box<RunnerRecord>>,
+    /// What its guest has proved, without any secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap_info: Option<Box<BootstrapInfo>>,
     /// Since when it is ready and not busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
@@ -195,6 +202,49 @@ pub struct NetworkInfo {
     /// The address of its network card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac_address: Option<String>,
+}
+
+/// A runner that is registered on a CI platform. Its configuration is never kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerRecord {
+    /// Its id.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// When it was registered.
+    pub registered_time: Time,
+    /// When its configuration had reached the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_time: Option<Time>,
+}
+
+/// What the guest of a machine has proved. Tokens are recorded by their SHA-256 only, so that an operator that is started again knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BootstrapInfo {
+    /// The digest of the token that works once.
+    pub token: String,
+    /// Until when it works.
+    pub expires: Time,
+    /// Who has used it, as a digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    /// The digest of the token of its reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// When it got the configuration of its runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_time: Option<Time>,
+    /// Whether it has reported since.
+    #[serde(default)]
+    pub has_reported: bool,
+    /// Whether it has said that it ends.
+    #[serde(default)]
+    pub has_ended: bool,
+    /// Whether it was asked to end unless a job runs.
+    #[serde(default)]
+    pub stop: bool,
 }
 
 /// Something that failed.

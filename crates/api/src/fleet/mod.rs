@@ -2,6 +2,7 @@
 
 mod claim;
 mod cluster;
+mod github;
 mod measure;
 mod names;
 mod pool;
@@ -10,17 +11,21 @@ mod template;
 
 pub use crate::advisor::{Condition, Time, Truth};
 pub use claim::{
-    ClaimPhase, ClaimPower, FailureClass, LastFailure, MachineClaim, MachineClaimSpec, MachineClaimStatus, NetworkInfo,
-    VmRef,
+    BootstrapInfo, ClaimPhase, ClaimPower, FailureClass, LastFailure, MachineClaim, MachineClaimSpec,
+    MachineClaimStatus, NetworkInfo, RunnerRecord, VmRef,
 };
 pub use cluster::{
     AvailableResources, Credentials, HypervisorCluster, HypervisorClusterSpec, HypervisorClusterStatus, Limits,
     OrphanPolicy, Orphans, Overcommit, Provider, Tls, VmIds,
 };
+pub use github::{
+    Github, GithubApp, GithubCredentials, JobQuotas, JobSource, RepositoryShare, RunnerArchive, RunnerDownload,
+    RunnerLimits, RunnerProgram, WorkloadConfig,
+};
 pub use measure::{Quantity, Span};
 pub use names::{
-    BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER, LEASE, MANAGED_BY, PREFIX,
-    SAME_HYPERVISOR, VERSION,
+    BOOTSTRAP_SECRET, BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER, LEASE,
+    MANAGED_BY, PREFIX, QUEUE, RETRY_RUNNER_VERSION, SAME_HYPERVISOR, VERSION,
 };
 pub use pool::{
     Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Spares, Weekday, Workload,

@@ -8,6 +8,8 @@ pub const VERSION: &str = "v1alpha1";
 pub const PREFIX: &str = "hyperfleet.io/";
 /// The field manager of the fleet.
 pub const FIELD_MANAGER: &str = "virtpilot-fleet";
+/// The Secret with the authority of the bootstrap endpoint, in the namespace of the fleet.
+pub const BOOTSTRAP_SECRET: &str = "virtpilot-fleet-bootstrap";
 /// The Lease of its leader.
 pub const LEASE: &str = "virtpilot-fleet.hyperfleet.io";
 /// The label, key and value, of objects that the fleet creates.
@@ -26,3 +28,7 @@ pub const SAME_HYPERVISOR: &str = "hyperfleet.io/same-hypervisor";
 pub const DRAIN: &str = "hyperfleet.io/drain";
 /// On a claim, with `true`: work runs on it, so it is not drained.
 pub const BUSY: &str = "hyperfleet.io/busy";
+/// The ConfigMap with the jobs that `virtpilot queue` shows.
+pub const QUEUE: &str = "virtpilot-fleet-queue";
+/// An annotation of a `RunnerPool`: the runner version that was rolled back and is tried again.
+pub const RETRY_RUNNER_VERSION: &str = "hyperfleet.io/retry-runner-version";

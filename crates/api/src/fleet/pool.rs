@@ -1,13 +1,12 @@
 //! `RunnerPool`: how many machines there are, and how long they live.
 
 use super::Condition;
+use super::github::WorkloadConfig;
 use super::measure::{Quantity, Span};
 use super::reference::LocalRef;
-use super::template::any_fields;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// A number of machines of one template.
 #[derive(CustomResource, Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +31,10 @@ use serde_json::{Map, Value};
     printcolumn = r#"{"name": "Desired", "type": "integer", "jsonPath": ".status.desiredReplicas"}"#,
     printcolumn = r#"{"name": "Current", "type": "integer", "jsonPath": ".status.replicas"}"#,
     printcolumn = r#"{"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"}"#,
+    printcolumn = r#"{"name": "Queued", "type": "integer", "jsonPath": ".status.queued"}"#,
+    printcolumn = r#"{"name": "Starting", "type": "integer", "jsonPath": ".status.starting"}"#,
+    printcolumn = r#"{"name": "Idle", "type": "integer", "jsonPath": ".status.idle"}"#,
+    printcolumn = r#"{"name": "Busy", "type": "integer", "jsonPath": ".status.busy"}"#,
     printcolumn = r#"{"name": "Failed", "type": "integer", "jsonPath": ".status.failedReplicas", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     crates(kube_core = "::kube_core")
@@ -207,6 +210,9 @@ pub struct Quota {
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "self.type in ['github-actions', 'gitlab-ci', 'buildkite', 'generic']",
     "message": "workload.type must be github-actions, gitlab-ci, buildkite or generic"
+}, {
+    "rule": "self.type == 'github-actions' || !has(self.config) || !has(self.config.github) || !has(self.config.github.credentials)",
+    "message": "workload.config.github has credentials, which need workload.type github-actions"
 }]))]
 pub struct Workload {
     /// `github-actions`, `gitlab-ci`, `buildkite` or `generic`.
@@ -214,8 +220,7 @@ pub struct Workload {
     pub r#type: String,
     /// Settings of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "any_fields")]
-    pub config: Option<Map<String, Value>>,
+    pub config: Option<WorkloadConfig>,
 }
 
 /// The state of a `RunnerPool`.
@@ -237,14 +242,34 @@ pub struct RunnerPoolStatus {
     /// How many failed claims are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_replicas: Option<i32>,
+    /// How many jobs wait for this pool; only of a pool with runners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<i32>,
+    /// How many machines are not ready yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starting: Option<i32>,
+    /// How many are ready and do nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<i32>,
+    /// How many work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<i32>,
     /// The label selector of its claims, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// Since when fewer machines are wanted than there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surplus_since: Option<super::Time>,
-    /// Ready, Scaling, and InUse: what keeps a deleted object.
+    /// Ready, Scaling, of a pool with runners Connected and Demand, and InUse: what keeps a deleted object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+impl Workload {
+    /// The settings of runners; nothing if the machines are not for runners that the fleet registers.
+    pub fn runners(&self) -> Option<&super::Github> {
+        let github = self.config.as_ref()?.github.as_deref()?;
+        (self.r#type == "github-actions" && github.credentials.is_some()).then_some(github)
+    }
 }

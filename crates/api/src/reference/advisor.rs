@@ -5,11 +5,11 @@ use super::{EventReason, NOTHING, normal, warning};
 const READ_IT: &str = "`virtpilot plan show NAME`, then `virtpilot approve NAME --digest DIGEST`";
 
 /// Every event that the advisor publishes, all about a VirtPlatformConfig. All but the first are reasons of its conditions, too.
-pub const ADVISOR_EVENTS: [EventReason; 21] = [
+pub const ADVISOR_EVENTS: [EventReason; 22] = [
     normal("ItemApplied", "an item of an approved plan was written; the event is also about its object", NOTHING),
     warning(
         "ItemFailed",
-        "an item could not be written, or did not become healthy in time; with failurePolicy Abort the rest waits",
+        "an item could not be written, or was held, or did not become healthy, for longer than waitTimeout; with failurePolicy Abort the rest waits",
         "correct what is named; it is tried again",
     ),
     warning(
@@ -46,6 +46,11 @@ pub const ADVISOR_EVENTS: [EventReason; 21] = [
         "the next item waits for something, such as a pool of nodes that is degraded or updating",
         "repair what is named, or wait",
     ),
+    warning(
+        "WaitingForLong",
+        "the next item has waited for an hour before it was written, and no waitTimeout is set, so it waits on",
+        "repair what is named; the item is then written by itself",
+    ),
     normal("Applied", "the cluster is as the profile wants it", NOTHING),
     normal("NotApplicable", "nothing of the profile applies to this cluster", NOTHING),
     warning(
@@ -70,5 +75,9 @@ pub const ADVISOR_EVENTS: [EventReason; 21] = [
     ),
     normal("Unknown", "nothing is known of the cluster yet", NOTHING),
     normal("Drafting", "the plan takes longer than a second to be made", NOTHING),
-    normal("Ignored", "the action is Ignore: everything is left as it is", NOTHING),
+    normal(
+        "Ignored",
+        "the action is Ignore: everything is left as it is; whether by the autopilot, too, is said",
+        "to have the autopilot take care of its objects again, set spec.handOver to true",
+    ),
 ];

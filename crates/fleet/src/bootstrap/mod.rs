@@ -1,7 +1,10 @@
 //! What the bootstrap endpoint answers to guests: a token, bound to a claim and usable once, is exchanged for a runner's credentials.
 
+pub mod authority;
 mod digest;
+pub mod limits;
 mod registry;
+pub mod status;
 #[cfg(test)]
 mod tests;
 

@@ -31,6 +31,15 @@ impl Registry {
         Registry { records, offers: BTreeMap::new() }
     }
 
+    /// Adds what was stored of claims that are not known here.
+    pub fn add(&mut self, records: impl IntoIterator<Item = Record>) {
+        for record in records {
+            if self.records.len() < MAX_RECORDS {
+                self.records.entry(record.claim.uid.clone()).or_insert(record);
+            }
+        }
+    }
+
     /// What is recorded of a claim.
     pub fn record(&self, uid: &str) -> Option<&Record> {
         self.records.get(uid)

@@ -17,7 +17,8 @@ const LIST_AFTER: Duration = Duration::from_secs(5);
 impl Core {
     /// Takes an answer. One to a request of nobody is ignored.
     pub(super) fn answered(&mut self, number: u64, answer: HypervisorAnswer) {
-        let Some(Asked { cluster, uid, what, sent, clone, slot }) = self.asked.remove(&number) else { return };
+        let Some(asked) = self.asked.remove(&number) else { return };
+        let Asked { cluster, uid, what, sent, clone, slot, machine, node } = asked;
         if let (Some((holder, _)), Some(hypervisor)) = (slot, self.clusters.get_mut(&cluster)) {
             hypervisor.slots.release(&holder);
         }
@@ -36,7 +37,15 @@ impl Core {
         };
         let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
         let (operation, failed) = (what.word(), failure.clone());
-        self.notify(Notice::Operation { cluster: cluster.clone(), claim, operation, took, failure: failed });
+        self.notify(Notice::Operation {
+            cluster: cluster.clone(),
+            claim,
+            machine,
+            node,
+            operation,
+            took,
+            failure: failed,
+        });
         let is_of_machine = matches!(what, What::Claim { .. } | What::Survey(_) | What::Orphan(_));
         let is_explicable = answer.as_ref().is_err_and(backoff::may_be_of_cluster);
         if is_of_machine && is_explicable {
@@ -94,7 +103,7 @@ impl Core {
         let mut failure = None;
         match (step, answer) {
             (Step::Inspect, Ok(Answer::Inspected(Some(found)))) if found.owner.as_ref() == Some(&owner) => {
-                let (power, node) = (found.seen.power, found.seen.node);
+                let (power, node) = (found.seen.power, found.seen.node.to_string());
                 managed.sight = Sight::Ours { power, is_configured: found.is_configured, node };
                 managed.failed = None;
             }
@@ -119,6 +128,8 @@ impl Core {
                     *power = Power::Running;
                 }
                 managed.failed = None;
+                self.drop_token(name);
+                return self.claim_changed(name);
             }
             (Step::Destroy, Ok(_)) => {
                 managed.sight = Sight::Absent(now);

@@ -3,9 +3,10 @@
 use super::clusters::Hypervisor;
 use super::node_slots::Holder;
 use super::{Core, Due};
-use crate::hypervisor::{MachineId, Operation, Request, TemplateRef};
+use crate::hypervisor::{self, MachineId, Operation, TemplateRef};
 use crate::machine::Step;
 use crate::object::Name;
+use crate::outside::Request;
 use change::Moment;
 use protocol::Command;
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub(super) struct Asked {
     pub(super) clone: Option<(String, String)>,
     /// The slot that it has, and on which node.
     pub(super) slot: Option<(Holder, String)>,
+    /// The machine that it is about, and its node as far as that is known.
+    pub(super) machine: Option<MachineId>,
+    pub(super) node: Option<String>,
 }
 
 /// What was asked.
@@ -109,17 +113,20 @@ impl Core {
         let found = self.clusters.get(cluster).map(|found| &found.entry.object);
         let (uid, endpoint) = found.map(|object| (object.uid.clone(), object.spec.endpoint.clone())).unzip();
         let (uid, sent) = (uid.unwrap_or_default(), self.now.monotonic);
-        self.asked.insert(number, Asked { cluster: cluster.clone(), uid, what, sent, clone, slot });
-        let request = Request { cluster: cluster.into(), endpoint: endpoint.unwrap_or_default(), operation };
-        self.commands.push(Command::Elsewhere(number, request));
+        let (machine, node) = (operation.machine().cloned(), operation.node().map(str::to_owned));
+        self.asked.insert(number, Asked { cluster: cluster.clone(), uid, what, sent, clone, slot, machine, node });
+        let endpoint = endpoint.unwrap_or_default();
+        let request = hypervisor::Request { cluster: cluster.into(), endpoint, operation };
+        self.commands.push(Command::Elsewhere(number, Request::Hypervisor(request)));
         number
     }
 
     /// Lets the connection to a hypervisor that is gone be forgotten, with its credentials. Nobody waits for the answer.
     pub(super) fn disconnect(&mut self, cluster: &Name) {
         self.last_number += 1;
-        let request = Request { cluster: cluster.into(), endpoint: String::new(), operation: Operation::Disconnect };
-        self.commands.push(Command::Elsewhere(self.last_number, request));
+        let (endpoint, operation) = (String::new(), Operation::Disconnect);
+        let request = hypervisor::Request { cluster: cluster.into(), endpoint, operation };
+        self.commands.push(Command::Elsewhere(self.last_number, Request::Hypervisor(request)));
     }
 
     /// Whether another clone may begin; otherwise the claim waits for one to end.

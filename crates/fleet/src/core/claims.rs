@@ -2,6 +2,8 @@
 
 use super::asking::{What, needs_slot};
 use super::entry::Entry;
+use super::guests::Hosted;
+use super::packing::{Packed, Texts};
 use super::{Core, Due};
 use crate::blueprint::{self, host_name};
 use crate::cloud_init;
@@ -11,8 +13,11 @@ use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_L
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::placement;
-use api::fleet::{CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, ReadinessSignal, Span, VmRef};
+use api::fleet::{
+    CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, NetworkInfo, ReadinessSignal, Span, VmRef,
+};
 use change::Moment;
+use jiff::Timestamp;
 use protocol::Command;
 use std::time::Duration;
 
@@ -40,8 +45,12 @@ pub(super) struct Managed {
     /// When the last operation on its machine ended: an older list says nothing.
     pub(super) touched: Moment,
     pub(super) host_name: Box<str>,
+    /// What is known of its runner, if it is for one.
+    pub(super) runner: Option<Box<Hosted>>,
     /// What was reported last.
     reported: Option<(ClaimPhase, u64)>,
+    /// Its conditions while nothing is decided about it; its status has none then, and what its guest has reported is in its status alone.
+    packed: Option<Packed>,
 }
 
 impl Managed {
@@ -57,10 +66,49 @@ impl Managed {
         }
     }
 
+    /// When its condition Ready has changed last.
+    pub(super) fn turned(&self) -> Option<Timestamp> {
+        let packed = self.packed.as_ref().map(Packed::conditions).unwrap_or_default();
+        let mut all = self.entry.object.status.conditions.iter().chain(&packed);
+        all.find(|condition| condition.r#type == "Ready")
+            .and_then(|ready| conditions::read(&ready.last_transition_time))
+    }
+
+    fn unpack(&mut self) {
+        let status = &mut self.entry.object.status;
+        let Some(packed) = self.packed.take() else { return };
+        if status.conditions.is_empty() {
+            status.conditions = packed.conditions();
+        }
+        if let Some(info) = status.network_info.as_ref().filter(|_| self.guest.addresses.is_empty()) {
+            self.guest = network_of(info);
+        }
+    }
+
+    /// Most claims are ready, and stay that for a long time.
+    fn pack(&mut self, texts: &mut Texts) {
+        let status = &mut self.entry.object.status;
+        if status.phase != Some(ClaimPhase::Ready) {
+            return;
+        }
+        self.packed = texts.pack(&status.conditions);
+        if self.packed.is_some() {
+            status.conditions = Vec::new();
+            if status.network_info.as_ref().is_some_and(|info| network_of(info) == self.guest) {
+                self.guest = GuestNetwork::default();
+            }
+        }
+    }
+
     /// The hypervisor of its machine, if it is recorded.
     pub(super) fn cluster(&self) -> Option<Name> {
         self.entry.object.status.vm_ref.as_ref().and_then(|vm_ref| Name::read(&vm_ref.hypervisor_cluster))
     }
+}
+
+/// What a status says about the network of a guest.
+fn network_of(info: &NetworkInfo) -> GuestNetwork {
+    GuestNetwork { addresses: info.addresses.clone(), mac: info.mac_address.clone() }
 }
 
 impl Core {
@@ -77,6 +125,7 @@ impl Core {
                 if !managed.entry.observe(claim) {
                     return;
                 }
+                managed.packed = None;
                 if managed.entry.object.deleting.is_some() && !was_deleting {
                     // What kept it from a machine is no reason to wait with its end.
                     managed.retry_now(now);
@@ -125,12 +174,12 @@ impl Core {
             retry_at: now.monotonic,
             count: attempts,
         });
-        let guest = claim
-            .status
-            .network_info
-            .as_ref()
-            .map(|info| GuestNetwork { addresses: info.addresses.clone(), mac: info.mac_address.clone() });
+        let guest = claim.status.network_info.as_ref().map(network_of);
+        let workload = claim.spec.workload_config.as_ref().filter(|_| claim.spec.runner_pool_ref.is_some());
+        let runner = workload.and_then(api::fleet::Workload::runners).map(|_| Box::new(Hosted::new(&claim.status)));
+        let is_hosted = runner.is_some();
         let managed = Managed {
+            runner,
             host_name: host_name(&name.name).into_boxed_str(),
             entry: Entry::new(claim),
             sight,
@@ -145,8 +194,12 @@ impl Core {
             is_seeded: false,
             touched: Moment::default(),
             reported: None,
+            packed: None,
         };
-        self.claims.insert(name, Box::new(managed));
+        self.claims.insert(name.clone(), Box::new(managed));
+        if is_hosted {
+            self.restore_guest(&name);
+        }
     }
 
     /// Forgets a claim that is gone.
@@ -170,6 +223,9 @@ impl Core {
             self.dismiss(name, cluster, id);
         }
         let uid = claim.uid.clone();
+        if managed.runner.is_some() {
+            self.forget_guest(&uid);
+        }
         let machine = managed.machine_id();
         let (reason, message) = ("Gone".to_owned(), String::new());
         let notice =
@@ -224,6 +280,16 @@ impl Core {
 
     /// Reconciles a claim.
     pub(super) fn reconcile_claim(&mut self, name: &Name) {
+        if let Some(managed) = self.claims.get_mut(name) {
+            managed.unpack();
+        }
+        self.decide_claim(name);
+        if let Some(managed) = self.claims.get_mut(name) {
+            managed.pack(&mut self.texts);
+        }
+    }
+
+    fn decide_claim(&mut self, name: &Name) {
         let ground = self.ground(name);
         let Some(managed) = self.claims.get(name) else { return };
         let claim = &managed.entry.object;
@@ -233,7 +299,11 @@ impl Core {
             let timeout = Span::duration(&readiness.timeout).unwrap_or(Duration::MAX);
             (readiness.signal, timeout) as (ReadinessSignal, Duration)
         });
-        let decision = machine::decide(&Observed {
+        let job_timeout = managed.runner.as_ref().and(claim.spec.runner_pool_ref.as_ref()).and_then(|pool| {
+            let pool = self.pools.get(&name.beside(None, &pool.name))?;
+            pool.entry.object.spec.lifecycle.job_timeout.as_ref().and_then(Span::duration)
+        });
+        let mut decision = machine::decide(&Observed {
             claim,
             sight: &managed.sight,
             is_working: managed.operation.is_some(),
@@ -247,8 +317,12 @@ impl Core {
             seed: template.and_then(|template| cloud_init::delivery(&template.entry.object.spec)),
             keeps_image: template.is_some_and(|template| cloud_init::keeps_image(&template.entry.object.spec)),
             is_seeded: managed.is_seeded,
+            runner: managed.runner.as_deref().map(|hosted| hosted.view(job_timeout)),
             now: self.now,
         });
+        if let Some(hosted) = managed.runner.as_deref() {
+            hosted.complete(self.ci.phases.get(name), &mut decision.status);
+        }
         if let Some(wake) = decision.wake {
             self.wake(Due::Claim(name.clone()), wake);
         }
@@ -311,7 +385,12 @@ impl Core {
         if matches!(step, Step::Wait | Step::AddFinalizer | Step::RemoveFinalizer | Step::Delete(_)) {
             return;
         }
-        let Some(managed) = self.claims.get(name).filter(|managed| managed.operation.is_none()) else { return };
+        if self.claims.get(name).is_none_or(|managed| managed.operation.is_some())
+            || !self.is_guest_prepared(name, step)
+        {
+            return;
+        }
+        let Some(managed) = self.claims.get(name) else { return };
         let Some(cluster) = managed.cluster() else { return };
         let (uid, operator) = (managed.entry.object.uid.clone(), &self.config.operator);
         let Some(target) = machine::target(&managed.entry.object, operator) else { return };
@@ -340,12 +419,14 @@ impl Core {
             Step::Deliver => {
                 let claim = &managed.entry.object;
                 let template = self.templates.get(&name.beside(None, &claim.spec.template_ref.name));
-                let delivery = template.and_then(|of| blueprint::delivery(claim, operator, &of.entry.object.spec));
+                let guest = self.guest_config(name);
+                let made = |spec| blueprint::delivery(claim, operator, spec, guest.as_ref());
+                let delivery = template.and_then(|of| made(&of.entry.object.spec));
                 let Some(delivery) = delivery else { return };
                 Operation::Deliver(Box::new(delivery))
             }
             Step::Create | Step::Configure => {
-                let Ok(blueprint) = self.blueprint(name, &cluster) else { return };
+                let Ok(blueprint) = self.blueprint(name, &cluster, step) else { return };
                 if step == Step::Create {
                     let of = if blueprint.template.is_shared { String::new() } else { format!("{}:", blueprint.node) };
                     let (storage, node) = (format!("{of}{}", blueprint.template.storage), blueprint.node.clone());
@@ -370,7 +451,7 @@ impl Core {
     }
 
     /// Nothing can be asked of the hypervisor before a person has done something.
-    fn withhold(&mut self, name: &Name, message: String) {
+    pub(super) fn withhold(&mut self, name: &Name, message: String) {
         let now = self.now.monotonic;
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
@@ -383,7 +464,7 @@ impl Core {
     }
 
     /// What the machine of a claim is to be.
-    fn blueprint(&self, name: &Name, cluster: &Name) -> Result<Blueprint, String> {
+    fn blueprint(&self, name: &Name, cluster: &Name, step: Step) -> Result<Blueprint, String> {
         let missing = || "it cannot be created now".to_owned();
         let managed = self.claims.get(name).ok_or_else(missing)?;
         let claim = &managed.entry.object;
@@ -395,7 +476,9 @@ impl Core {
         let Some(Ok(found)) = hypervisor.found.get(&reference) else { return Err(missing()) };
         let node = claim.status.vm_ref.as_ref().and_then(|vm_ref| vm_ref.node.as_deref()).unwrap_or_default();
         let source = placement::template_for(node, found, listed).or(found.first()).ok_or_else(missing)?;
-        blueprint::blueprint(claim, &self.config.operator, spec, &hypervisor.entry.object.spec, source)
+        // A clone takes minutes: the token of the guest comes right before the start.
+        let guest = if step == Step::Configure { self.guest_config(name) } else { None };
+        blueprint::blueprint(claim, &self.config.operator, spec, &hypervisor.entry.object.spec, source, guest.as_ref())
     }
 
     fn report_claim(&mut self, name: &Name, decision: &Decision) {

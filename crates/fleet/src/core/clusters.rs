@@ -2,7 +2,7 @@
 
 use super::asking::What;
 use super::entry::Entry;
-use super::loads::Loads;
+use super::loads::{Loads, Shown};
 use super::node_slots::NodeSlots;
 use super::slots::Queue;
 use super::{Core, Due, Timer};
@@ -14,7 +14,7 @@ use crate::notice::Notice;
 use crate::object::Name;
 use crate::orphans::Marks;
 use crate::template::LookedUp;
-use api::fleet::{FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER};
+use api::fleet::{ClaimPhase, FailureClass, HypervisorClusterSpec, HypervisorClusterStatus, IN_USE_FINALIZER};
 use change::{Key, Kind, Moment};
 use protocol::{Command, WatchTarget};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,8 @@ const CHECK_EVERY: Duration = Duration::from_secs(300);
 const CHECK_TROUBLE_EVERY: Duration = Duration::from_secs(20);
 /// What fails may be explained by a check, but hundreds of claims fail for the same reason.
 const CHECK_AFTER_FAILURES: Duration = Duration::from_secs(15);
+/// What a list says about storages may be so old.
+const STATISTICS_LAST: Duration = Duration::from_secs(20);
 const KIND: &str = "HypervisorCluster";
 
 /// A hypervisor and what is known of it.
@@ -66,7 +68,7 @@ pub(super) struct Hypervisor {
     /// Claims that wait for room, or for the hypervisor.
     pub(super) waiting: BTreeSet<Name>,
     /// Machines that no claim refers to: their names and owners, once they were inspected.
-    pub(super) surveyed: BTreeMap<MachineId, (String, Option<Owner>)>,
+    pub(super) surveyed: BTreeMap<MachineId, (Box<str>, Option<Owner>)>,
     pub(super) to_survey: BTreeSet<MachineId>,
     pub(super) surveying: BTreeSet<MachineId>,
     pub(super) marks: Marks,
@@ -80,6 +82,8 @@ pub(super) struct Hypervisor {
     /// The versions of its Secrets.
     secrets: BTreeMap<String, String>,
     reported: Option<(bool, &'static str)>,
+    /// How many machines of claims ran, and did not, when that was reported last.
+    powers: Option<[(Power, u32); 3]>,
 }
 
 impl Hypervisor {
@@ -118,6 +122,7 @@ impl Hypervisor {
             undestroyed: BTreeSet::new(),
             secrets: BTreeMap::new(),
             reported: None,
+            powers: None,
         }
     }
 
@@ -273,7 +278,9 @@ impl Core {
                 (hypervisor.list_failures, hypervisor.list_failure) = (0, None);
                 hypervisor.listed = Some(listed);
                 self.timers.set(Timer::List(name.clone()), now.after(LIST_EVERY));
-                self.count_members(name);
+                self.count_members(name, sent);
+                self.count_powers(name);
+                self.texts.forget_unused();
                 self.compare_members(name, sent);
                 self.survey(name);
                 if had_failed {
@@ -287,18 +294,43 @@ impl Core {
     }
 
     /// Counts what the machines of claims take: also of those that do not run yet.
-    fn count_members(&mut self, name: &Name) {
+    fn count_members(&mut self, name: &Name, sent: Moment) {
         let Some(Hypervisor { listed: Some(listed), loads, members, .. }) = self.clusters.get_mut(name) else { return };
         let claims = &self.claims;
         let machines = members.iter().filter_map(|member| {
             let managed = claims.get(member)?;
             let status = &managed.entry.object.status;
-            // One that was there and is gone needs no room, whatever keeps its claim.
-            let is_over = status.created_time.is_some() && matches!(managed.sight, Sight::Absent(_));
+            // One that was there and is gone, or that will never be there, needs no room, whatever keeps its claim.
+            let was_there = status.created_time.is_some() || status.phase == Some(ClaimPhase::Failed);
+            let is_over = was_there && matches!(managed.sight, Sight::Absent(_));
             let seen = managed.machine_id().and_then(|id| listed.machines.get(&id));
-            (!is_over).then(|| (member, seen.filter(|seen| *seen.name == *managed.host_name)))
+            let seen = seen.filter(|seen| *seen.name == *managed.host_name);
+            let is_written = matches!(managed.sight, Sight::Ours { is_configured: true, .. })
+                && managed.operation.is_none()
+                && managed.touched.after(STATISTICS_LAST) <= sent;
+            (!is_over).then(|| (member, seen.map(|seen| Shown { seen, is_written })))
         });
         loads.list(listed, machines);
+    }
+
+    /// Reports how many machines of claims run.
+    fn count_powers(&mut self, name: &Name) {
+        let Some(hypervisor) = self.clusters.get_mut(name) else { return };
+        let Hypervisor { listed: Some(listed), members, .. } = hypervisor else { return };
+        let mut powers = [Power::Running, Power::Stopped, Power::Unknown].map(|power| (power, 0));
+        let machines = members.iter().filter_map(|member| {
+            let managed = self.claims.get(member)?;
+            let seen = listed.machines.get(&managed.machine_id()?)?;
+            (*seen.name == *managed.host_name).then_some(seen.power)
+        });
+        for power in machines {
+            for (_, count) in powers.iter_mut().filter(|(of, _)| *of == power) {
+                *count += 1;
+            }
+        }
+        if hypervisor.powers.replace(powers) != Some(powers) {
+            self.notify(Notice::Machines { cluster: name.clone(), powers });
+        }
     }
 
     /// Compares the claims of a hypervisor with its list: which machines have stopped, moved, or are not there.
@@ -319,7 +351,7 @@ impl Core {
                 if let Some(seen) = seen.filter(|seen| *seen.name == *managed.host_name && is_started)
                     && seen.power == Power::Running
                 {
-                    managed.sight = Sight::Ours { power: seen.power, is_configured: true, node: seen.node.clone() };
+                    managed.sight = Sight::Ours { power: seen.power, is_configured: true, node: seen.node.to_string() };
                     managed.failed = None;
                 }
                 self.due.insert(Due::Claim(member.clone()));
@@ -338,9 +370,9 @@ impl Core {
                 }
                 Some(seen) => {
                     // A node that does not answer says nothing about its machines.
-                    let is_changed = seen.power != Power::Unknown && (seen.power != *power || seen.node != *node);
+                    let is_changed = seen.power != Power::Unknown && (seen.power != *power || *seen.node != **node);
                     if is_changed {
-                        (*power, *node) = (seen.power, seen.node.clone());
+                        (*power, *node) = (seen.power, seen.node.to_string());
                     }
                     is_changed
                 }
@@ -371,7 +403,7 @@ impl Core {
             checked: hypervisor.checked.as_ref(),
             list_failures: (hypervisor.list_failures, hypervisor.list_failure.as_deref()),
             listed: hypervisor.listed.as_deref(),
-            loads: hypervisor.loads.by_node(),
+            promised: hypervisor.loads.promised(),
             users: &hypervisor.members,
             orphans,
             now: self.now,

@@ -60,7 +60,7 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
             json!({"name": &*name.name, "namespace": &*name.namespace, "uid": uid, "resourceVersion": version});
         let api_version = fleet_kind(kind).api_version();
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status});
-        let write = self.write(kind, kinds, Effect::ApplyStatus { object })?;
+        let write = self.write(kind, kinds, Effect::ReplaceStatus { object })?;
         self.writing = Some(Writing::Status(Box::new(status)));
         Some(write)
     }

@@ -65,13 +65,18 @@ impl Core {
                 vm_ref.node.as_ref().is_some_and(|node| listed.nodes.get(node).is_some_and(|node| !node.is_online));
             if !matches!(managed.sight, Sight::Absent(_)) || !(is_full || is_offline) {
                 // After a restart nobody has counted it yet.
-                if let Some(node) = vm_ref.node.as_ref().filter(|_| !hypervisor.loads.has(name)) {
-                    hypervisor.loads.promise(name, node, need.cpus, need.memory);
+                if let Some(node) = &vm_ref.node {
+                    let template = placement::template_for(node, found, listed).or(found.first());
+                    let space = template.and_then(|template| placement::space(&need, node, template, listed));
+                    match hypervisor.loads.has(name) {
+                        true => hypervisor.loads.promise_space(name, space),
+                        false => hypervisor.loads.promise(name, node, (need.cpus, need.memory), space),
+                    }
                 }
                 return Ground::At(vm_ref.clone());
             }
         }
-        if hypervisor.is_surveying() {
+        if hypervisor.may_have_machine_of(&managed.host_name) {
             hypervisor.waiting.insert(name.clone());
             return waiting("Surveying", "machines that may be this claim's are looked at first");
         }
@@ -84,11 +89,14 @@ impl Core {
         }
         // The room that it has where it was placed before is not taken from it.
         let held = hypervisor.loads.withdraw(name);
-        let placed = placement::choose(&need, found, &spec.nodes, listed, hypervisor.loads.by_node(), spec.overcommit);
+        let placed = placement::choose(&need, found, &spec.nodes, listed, hypervisor.loads.promised(), spec.overcommit);
         hypervisor.loads.restore(name, held);
-        let node = match (&adopted, placed) {
-            (Some((_, node)), _) => node.clone(),
-            (None, Ok((node, _))) => node,
+        let (node, space) = match (&adopted, placed) {
+            (Some((_, node)), _) => (node.clone(), None),
+            (None, Ok((node, template))) => {
+                let space = placement::space(&need, &node, template, listed);
+                (node, space)
+            }
             (None, Err(missing)) => {
                 hypervisor.waiting.insert(name.clone());
                 return waiting("InsufficientResources", missing);
@@ -128,7 +136,7 @@ impl Core {
             let seen = adopted.and_then(|(id, _)| hypervisor.listed.as_ref()?.machines.get(&id));
             match seen {
                 Some(seen) => hypervisor.loads.adopt(name, seen),
-                None => hypervisor.loads.promise(name, &node, need.cpus, need.memory),
+                None => hypervisor.loads.promise(name, &node, (need.cpus, need.memory), space),
             }
         }
         Ground::At(vm_ref)

@@ -1,14 +1,14 @@
-//! What machines take of the nodes of a hypervisor: each is counted once, from the moment it is promised a place until its end.
+//! What machines take of the nodes and storages of a hypervisor: each is counted once, from the moment it is promised a place until its end.
 
 use crate::hypervisor::{Listed, Power, Seen};
 use crate::object::Name;
-use crate::placement::{self, Load};
+use crate::placement::{self, Promised, Space};
 use std::collections::BTreeMap;
 
-/// The load of every node, and what of it is of which claim.
+/// What is promised, and what of it to which claim.
 #[derive(Debug, Default)]
 pub(super) struct Loads {
-    total: BTreeMap<String, Load>,
+    total: Promised,
     held: BTreeMap<Name, Held>,
 }
 
@@ -20,18 +20,27 @@ pub(super) struct Held {
     memory: u64,
     /// Whether the machine does not run yet, so that its node does not show its memory as used.
     is_coming: bool,
+    /// The space of its disk, as long as its storage does not show that as used.
+    space: Option<Box<Space>>,
+}
+
+/// What a list shows of a machine of a claim.
+pub(super) struct Shown<'a> {
+    pub(super) seen: &'a Seen,
+    /// Whether its disk was complete for so long that the list counts it as used.
+    pub(super) is_written: bool,
 }
 
 impl Held {
-    fn of(seen: &Seen) -> Held {
+    fn of(seen: &Seen, space: Option<Box<Space>>) -> Held {
         let is_coming = seen.power == Power::Stopped;
-        Held { node: seen.node.clone(), cpus: seen.cpus, memory: seen.memory, is_coming }
+        Held { node: seen.node.to_string(), cpus: seen.cpus, memory: seen.memory, is_coming, space }
     }
 }
 
 impl Loads {
-    /// The load of every node.
-    pub(super) fn by_node(&self) -> &BTreeMap<String, Load> {
+    /// What is promised of nodes and storages.
+    pub(super) fn promised(&self) -> &Promised {
         &self.total
     }
 
@@ -39,19 +48,22 @@ impl Loads {
     pub(super) fn list<'a>(
         &mut self,
         listed: &Listed,
-        machines: impl IntoIterator<Item = (&'a Name, Option<&'a Seen>)>,
+        machines: impl IntoIterator<Item = (&'a Name, Option<Shown<'a>>)>,
     ) {
-        self.total = placement::loads(listed);
-        let before = std::mem::take(&mut self.held);
-        for (claim, seen) in machines {
-            match seen {
-                Some(seen) if placement::counts(seen) => {
-                    self.held.insert(claim.clone(), Held::of(seen));
+        self.total = Promised { nodes: placement::loads(listed), ..Promised::default() };
+        let mut before = std::mem::take(&mut self.held);
+        for (claim, shown) in machines {
+            let held = before.remove(claim);
+            match shown {
+                Some(Shown { seen, is_written }) => {
+                    // Machines and storages are listed together: with a machine that runs, its disk is counted.
+                    let is_over = is_written || (seen.power == Power::Running && seen.lock.is_none());
+                    let space = held.and_then(|held| held.space).filter(|_| !is_over);
+                    self.hold(claim, seen, space);
                 }
-                Some(seen) => self.add(claim, Held::of(seen)),
                 None => {
-                    if let Some(held) = before.get(claim) {
-                        self.add(claim, Held { is_coming: true, ..held.clone() });
+                    if let Some(held) = held {
+                        self.add(claim, Held { is_coming: true, ..held });
                     }
                 }
             }
@@ -64,30 +76,38 @@ impl Loads {
     }
 
     /// Promises a claim a place, instead of what it had before.
-    pub(super) fn promise(&mut self, claim: &Name, node: &str, cpus: u32, memory: u64) {
+    pub(super) fn promise(&mut self, claim: &Name, node: &str, (cpus, memory): (u32, u64), space: Option<Space>) {
         self.withdraw(claim);
-        self.add(claim, Held { node: node.to_owned(), cpus, memory, is_coming: true });
+        let space = space.map(Box::new);
+        self.add(claim, Held { node: node.to_owned(), cpus, memory, is_coming: true, space });
+    }
+
+    /// Promises a claim with a place the space for its disk, unless it has a promise of space already.
+    pub(super) fn promise_space(&mut self, claim: &Name, space: Option<Space>) {
+        let Some(held) = self.held.get_mut(claim).filter(|held| held.space.is_none()) else { return };
+        if let Some(space) = space {
+            self.total.add_space(&space);
+            held.space = Some(Box::new(space));
+        }
     }
 
     /// Takes a claim for the owner of a machine that is in the last list.
     pub(super) fn adopt(&mut self, claim: &Name, seen: &Seen) {
         self.withdraw(claim);
-        match placement::counts(seen) {
-            true => {
-                self.held.insert(claim.clone(), Held::of(seen));
-            }
-            false => self.add(claim, Held::of(seen)),
-        }
+        self.hold(claim, seen, None);
     }
 
     /// A claim takes nothing any more; what it took.
     pub(super) fn withdraw(&mut self, claim: &Name) -> Option<Held> {
         let held = self.held.remove(claim)?;
-        if let Some(load) = self.total.get_mut(&held.node) {
+        if let Some(load) = self.total.nodes.get_mut(&held.node) {
             match held.is_coming {
                 true => load.retract(held.cpus, held.memory),
                 false => load.remove(held.cpus, held.memory),
             }
+        }
+        if let Some(space) = &held.space {
+            self.total.remove_space(space);
         }
         Some(held)
     }
@@ -99,11 +119,26 @@ impl Loads {
         }
     }
 
+    /// The machine of a claim, which counts for its node already if the list counts it.
+    fn hold(&mut self, claim: &Name, seen: &Seen, space: Option<Box<Space>>) {
+        let held = Held::of(seen, space);
+        if !placement::counts(seen) {
+            return self.add(claim, held);
+        }
+        if let Some(space) = &held.space {
+            self.total.add_space(space);
+        }
+        self.held.insert(claim.clone(), held);
+    }
+
     fn add(&mut self, claim: &Name, held: Held) {
-        let load = self.total.entry(held.node.clone()).or_default();
+        let load = self.total.nodes.entry(held.node.clone()).or_default();
         match held.is_coming {
             true => load.promise(held.cpus, held.memory),
             false => load.add(held.cpus, held.memory),
+        }
+        if let Some(space) = &held.space {
+            self.total.add_space(space);
         }
         self.held.insert(claim.clone(), held);
     }
@@ -113,16 +148,16 @@ impl Loads {
 impl super::Core {
     /// The CPUs that all machines of all hypervisors take.
     pub(crate) fn cpus_taken(&self) -> u32 {
-        self.clusters.values().flat_map(|found| found.loads.total.values()).map(|load| load.cpus).sum()
+        self.clusters.values().flat_map(|found| found.loads.total.nodes.values()).map(|load| load.cpus).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Loads;
+    use super::{Loads, Shown};
     use crate::hypervisor::{Listed, MachineId, Power, Seen};
     use crate::object::Name;
-    use std::collections::BTreeSet;
+    use crate::placement::{Space, StorageId};
 
     fn claim(name: &str) -> Name {
         Name::new("ci", name)
@@ -134,8 +169,8 @@ mod tests {
             node: node.into(),
             power,
             is_template: false,
-            lock: lock.map(str::to_owned),
-            tags: BTreeSet::new(),
+            lock: lock.map(Into::into),
+            is_tagged: false,
             pool: None,
             cpus: 2,
             memory: 10,
@@ -144,17 +179,17 @@ mod tests {
 
     /// CPUs, memory, and memory that is still to come.
     fn on(loads: &Loads, node: &str) -> (u32, u64, u64) {
-        let load = loads.by_node().get(node).copied().unwrap_or_default();
+        let load = loads.promised().nodes.get(node).copied().unwrap_or_default();
         (load.cpus, load.memory, load.coming)
     }
 
     #[test]
     fn a_machine_is_counted_once_from_its_promise_to_its_end() {
         let (mut loads, one) = (Loads::default(), claim("one"));
-        loads.promise(&one, "a", 2, 10);
-        loads.promise(&one, "a", 2, 10);
+        loads.promise(&one, "a", (2, 10), None);
+        loads.promise(&one, "a", (2, 10), None);
         assert_eq!(on(&loads, "a"), (2, 10, 10), "a second promise replaces the first");
-        loads.promise(&one, "b", 2, 10);
+        loads.promise(&one, "b", (2, 10), None);
         assert_eq!((on(&loads, "a"), on(&loads, "b")), ((0, 0, 0), (2, 10, 10)));
         for (machine, expected) in [
             (None, (2, 10, 10)),
@@ -167,7 +202,8 @@ mod tests {
             if let Some(seen) = &machine {
                 listed.machines.insert(MachineId("200".into()), seen.clone());
             }
-            loads.list(&listed, [(&one, machine.as_ref())]);
+            let shown = machine.as_ref().map(|seen| Shown { seen, is_written: false });
+            loads.list(&listed, [(&one, shown)]);
             assert_eq!(on(&loads, "b"), expected, "{machine:?}");
         }
         loads.withdraw(&one);
@@ -180,7 +216,7 @@ mod tests {
         let (mut loads, one) = (Loads::default(), claim("one"));
         let mut listed = Listed::default();
         listed.machines.insert(MachineId("200".into()), seen("a", Power::Running, None));
-        loads.promise(&one, "a", 2, 10);
+        loads.promise(&one, "a", (2, 10), None);
         // The machine with its id is somebody else's.
         loads.list(&listed, [(&one, None)]);
         assert_eq!(on(&loads, "a"), (4, 20, 10));
@@ -189,5 +225,41 @@ mod tests {
         loads.restore(&one, held);
         loads.adopt(&one, &seen("a", Power::Running, None));
         assert_eq!(on(&loads, "a"), (2, 10, 0), "an adopted machine is in the list already");
+    }
+
+    /// The space of a disk is promised until the storage shows it, and counts once then.
+    #[test]
+    fn space_is_promised_until_the_list_shows_the_disk() {
+        let (mut loads, one) = (Loads::default(), claim("one"));
+        let of = || StorageId::on("a", "local", false);
+        let promised = |loads: &Loads| loads.promised().storages.get(&of()).copied().unwrap_or_default();
+        let space = || Some(Space { of: of(), bytes: 7 });
+        for (machine, is_written, expected) in [
+            (None, false, 7),
+            (Some(seen("a", Power::Stopped, Some("clone"))), false, 7),
+            (Some(seen("a", Power::Running, Some("clone"))), false, 7),
+            (Some(seen("a", Power::Stopped, None)), false, 7),
+            (Some(seen("a", Power::Stopped, None)), true, 0),
+            (Some(seen("a", Power::Running, None)), false, 0),
+        ] {
+            loads.promise(&one, "a", (2, 10), space());
+            loads.promise_space(&one, space());
+            let mut listed = Listed::default();
+            if let Some(seen) = &machine {
+                listed.machines.insert(MachineId("200".into()), seen.clone());
+            }
+            loads.list(&listed, [(&one, machine.as_ref().map(|seen| Shown { seen, is_written }))]);
+            assert_eq!(promised(&loads), expected, "{machine:?} {is_written}");
+            let held = loads.withdraw(&one);
+            assert_eq!(promised(&loads), 0);
+            loads.restore(&one, held);
+            assert_eq!(promised(&loads), expected);
+        }
+        loads.adopt(&one, &seen("a", Power::Stopped, None));
+        loads.promise_space(&one, space());
+        assert_eq!(promised(&loads), 7, "a machine that is adopted may still be cloned");
+        loads.withdraw(&one);
+        loads.promise_space(&one, space());
+        assert_eq!(promised(&loads), 0, "without a place there is no space");
     }
 }

@@ -5,25 +5,34 @@ mod asking;
 mod claims;
 mod clusters;
 mod entry;
+mod forges;
 mod ground;
+mod guests;
+mod jobs;
 mod loads;
 mod node_slots;
 mod observing;
+mod packing;
 mod pools;
+mod publishing;
+mod scale_sets;
 mod seeds;
 mod slots;
 mod survey;
+
 mod templates;
 mod written;
 
-use crate::hypervisor::{Answer, Failure, Request};
 use crate::notice::Notice;
 use crate::object::Name;
+use crate::outside::{Answer, Request};
+use crate::{forge, hypervisor};
 use asking::Asked;
 use change::{Moment, Now};
 use claims::Managed;
 use clusters::Hypervisor;
 use observe::{Discovery, Timers, Watches};
+use packing::Texts;
 use pools::ManagedPool;
 use protocol::{Command, Event};
 use slots::Slots;
@@ -61,6 +70,8 @@ enum Due {
     Template(Name),
     Claim(Name),
     Pool(Name),
+    /// All jobs and runners: after everything that they depend on.
+    Jobs,
 }
 
 /// What happens without an event.
@@ -78,6 +89,8 @@ enum Timer {
     LookUp(Name),
     /// Look for images that no machine needs.
     Seeds(Name),
+    /// Log in to the CI platform of a pool.
+    Forge(Name),
 }
 
 /// The state machine.
@@ -98,6 +111,10 @@ pub struct Core {
     of_pool: BTreeMap<Name, BTreeSet<Name>>,
     /// The claims of every template, whether it exists or not.
     of_template: BTreeMap<Name, BTreeSet<Name>>,
+    /// Jobs, runners and the CI platforms that they come from.
+    ci: jobs::Ci,
+    /// What the conditions of claims say that nothing is decided about.
+    texts: Texts,
     /// What was asked of hypervisors, by number.
     asked: BTreeMap<u64, Asked>,
     last_number: u64,
@@ -113,7 +130,10 @@ pub struct Core {
 }
 
 /// What a hypervisor answers.
-pub type HypervisorAnswer = Result<Answer, Failure>;
+pub type HypervisorAnswer = Result<hypervisor::Answer, hypervisor::Failure>;
+
+/// What a CI platform answers.
+pub type ForgeAnswer = Result<forge::Answer, forge::Failure>;
 
 impl Core {
     /// A core that knows nothing yet.
@@ -133,6 +153,8 @@ impl Core {
             unreadable: BTreeMap::new(),
             of_pool: BTreeMap::new(),
             of_template: BTreeMap::new(),
+            ci: jobs::Ci::default(),
+            texts: Texts::default(),
             asked: BTreeMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
@@ -158,6 +180,7 @@ impl Core {
             Timer::List(name) => self.list(&name),
             Timer::LookUp(name) => self.look_up(&name),
             Timer::Seeds(name) => self.list_seeds(&name),
+            Timer::Forge(pool) => self.check_forge(&pool),
         }
     }
 
@@ -167,6 +190,7 @@ impl Core {
             Due::Template(name) => self.reconcile_template(&name),
             Due::Claim(name) => self.reconcile_claim(&name),
             Due::Pool(name) => self.reconcile_pool(&name),
+            Due::Jobs => self.reconcile_jobs(),
         }
     }
 
@@ -191,6 +215,9 @@ impl Core {
         if let Some(pool) = pool.filter(|pool| self.pools.contains_key(pool)) {
             self.due.insert(Due::Pool(pool));
         }
+        if managed.runner.is_some() {
+            self.due.insert(Due::Jobs);
+        }
         self.due.insert(Due::Claim(name.clone()));
     }
 }
@@ -198,9 +225,9 @@ impl Core {
 impl protocol::Core for Core {
     type Notice = Notice;
     type Request = Request;
-    type Answer = HypervisorAnswer;
+    type Answer = Answer;
 
-    fn handle(&mut self, events: Vec<Event<HypervisorAnswer>>, now: Now) -> Vec<Command<Notice, Request>> {
+    fn handle(&mut self, events: Vec<Event<Answer>>, now: Now) -> Vec<Command<Notice, Request>> {
         self.now = now;
         for timer in self.timers.expired(now.monotonic) {
             self.expire(timer);
@@ -210,7 +237,9 @@ impl protocol::Core for Core {
                 Event::Watched(target, event) => self.watched(&target, event),
                 Event::Discovered(answer) => self.discovered(answer),
                 Event::Written(key, result) => self.written(&key, &result),
-                Event::Elsewhere(number, answer) => self.answered(number, answer),
+                Event::Elsewhere(number, Answer::Hypervisor(answer)) => self.answered(number, answer),
+                Event::Elsewhere(number, Answer::Forge(answer)) => self.forge_answered(number, answer),
+                Event::Elsewhere(number, Answer::Border(reply)) => self.border_answered(number, reply),
                 Event::Tick
                 | Event::Answered(..)
                 | Event::Refetched(..)
@@ -221,6 +250,7 @@ impl protocol::Core for Core {
         }
         // Before every kind was listed once, nothing is absent.
         if self.is_informed {
+            self.open_border();
             // Reconciling one object may make another one due, but only with news.
             loop {
                 while let Some(due) = self.due.pop_first() {

@@ -78,9 +78,10 @@ impl Core {
         }
     }
 
-    /// Watches the Secrets that hypervisors name, and no others.
-    fn follow_secrets(&mut self) {
+    /// Watches the Secrets that hypervisors and pools name, and no others.
+    pub(super) fn follow_secrets(&mut self) {
         let mut needed: BTreeSet<WatchTarget> = self.clusters.values().flat_map(Hypervisor::secret_targets).collect();
+        needed.extend(self.forge_secrets());
         for target in needed.clone() {
             if !self.watches.is_open(&target) {
                 self.watch(&target, Content::Names);
@@ -205,6 +206,7 @@ impl Core {
                         self.pools.insert(name.clone(), ManagedPool::new(Entry::new(object)));
                     }
                 }
+                self.forge_seen(&name);
                 self.due.insert(Due::Pool(name.clone()));
             }),
             _ => Ok(()),
@@ -231,6 +233,7 @@ impl Core {
         for cluster in changed {
             self.cluster_changed(&cluster);
         }
+        self.forge_secret_seen(name, version);
     }
 
     fn gone(&mut self, kind: &str, name: &Name) {
@@ -253,6 +256,7 @@ impl Core {
             }
             "RunnerPool" => {
                 self.pools.remove(name);
+                self.forge_gone(name);
             }
             _ => {}
         }

@@ -10,8 +10,8 @@ use crate::notice::Notice;
 use crate::object::{Name, fleet_kind};
 use crate::pool::{self, Decision, Hold, Member, Observed, POOL_LABEL, State};
 use api::fleet::{
-    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
-    RunnerPoolStatus,
+    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, Github, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
+    RunnerPoolStatus, Workload, WorkloadConfig,
 };
 use change::{Effect, Moment};
 use protocol::{Command, Write, WriteError, Written};
@@ -128,20 +128,15 @@ impl Core {
         }
         let members = self.members(name);
         self.note_failures(name, &members);
-        let Some(managed) = self.pools.get(name) else { return };
+        let (Some(managed), Some(pool)) = (self.pools.get(name), self.pool_with_demand(name)) else { return };
         let template = name.beside(None, &managed.entry.object.spec.template_ref.name);
         let size = self.templates.get(&template).and_then(|template| {
             let resources = &template.entry.object.spec.resources;
             Some((resources.cpu, resources.memory.bytes()?))
         });
-        let observed = Observed {
-            pool: &managed.entry.object,
-            members: &members,
-            size,
-            hold: managed.hold.as_ref(),
-            now: self.now,
-        };
-        let decision = pool::decide(&observed);
+        let observed = Observed { pool: &pool, members: &members, size, hold: managed.hold.as_ref(), now: self.now };
+        let mut decision = pool::decide(&observed);
+        self.complete_pool(name, &members, &mut decision.status);
         if let Some(wake) = decision.wake {
             self.wake(Due::Pool(name.clone()), wake);
         }
@@ -153,7 +148,11 @@ impl Core {
         let claims = self.of_pool.get(name).into_iter().flatten();
         let known = claims.filter_map(|claim| {
             let managed = self.claims.get(claim)?;
-            Some(Member { name: claim.clone(), created: managed.entry.object.created, state: state(managed) })
+            Some(Member {
+                name: claim.clone(),
+                created: managed.entry.object.created,
+                state: self.runner_state(claim).unwrap_or_else(|| state(managed)),
+            })
         });
         let mut members: Vec<Member> = known.collect();
         let creating = self.pools.get(name).into_iter().flat_map(|managed| &managed.creating);
@@ -179,7 +178,8 @@ impl Core {
                     && claim.status.ready_time.is_none()
                     && !claim.is_switched(DRAIN)
             });
-            member.state == State::Failed || is_dead
+            let has_failed = self.claims.get(&member.name).and_then(|managed| managed.runner.as_deref());
+            member.state == State::Failed || is_dead || has_failed.is_some_and(|hosted| hosted.failure.is_some())
         };
         let failed: Vec<&Member> = members.iter().filter(has_failed).collect();
         let Some(managed) = self.pools.get_mut(name) else { return };
@@ -341,12 +341,10 @@ impl Core {
 /// What a claim is to its pool.
 fn state(managed: &Managed) -> State {
     let claim = &managed.entry.object;
-    let condition = claim.status.conditions.iter().find(|condition| condition.r#type == "Ready");
-    let since = condition.and_then(|condition| conditions::read(&condition.last_transition_time));
     match claim.status.phase {
         _ if claim.deleting.is_some() => State::Ending,
         Some(ClaimPhase::Failed) => State::Failed,
-        _ if claim.is_switched(DRAIN) => State::Draining(since.unwrap_or(claim.created)),
+        _ if claim.is_switched(DRAIN) => State::Draining(managed.turned().unwrap_or(claim.created)),
         _ if claim.spec.power == ClaimPower::Stopped => State::Standby,
         Some(ClaimPhase::Ready) if claim.is_switched(BUSY) => State::Busy,
         // Its next status says since when it is idle.
@@ -369,7 +367,7 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
         spec["maxLifetime"] = json!(most);
     }
     if let Some(workload) = &pool.spec.workload {
-        spec["workloadConfig"] = json!(workload);
+        spec["workloadConfig"] = json!(of_claim(workload));
     }
     json!({
         "apiVersion": kind.api_version(),
@@ -385,6 +383,24 @@ fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
         },
         "spec": spec,
     })
+}
+
+/// What a claim says about its work: of the settings of runners only those that say whose they are, since thousands of claims repeat them.
+fn of_claim(workload: &Workload) -> Workload {
+    let Some(github) = workload.runners() else { return workload.clone() };
+    let kept = Github {
+        server: github.server.clone(),
+        organization: github.organization.clone(),
+        repository: github.repository.clone(),
+        enterprise: github.enterprise.clone(),
+        labels: github.labels.clone(),
+        runner_group: github.runner_group.clone(),
+        credentials: github.credentials.clone(),
+        sources: github.sources.clone(),
+        ..Github::default()
+    };
+    let config = WorkloadConfig { github: Some(Box::new(kept)), ..WorkloadConfig::default() };
+    Workload { r#type: workload.r#type.clone(), config: Some(config) }
 }
 
 /// Five characters that a name may have, without vowels.

@@ -3,12 +3,11 @@
 use super::asking::What;
 use super::clusters::Hypervisor;
 use super::{Core, Due};
-use crate::hypervisor::{Inspected, MachineId, Operation, Owner, Target};
+use crate::hypervisor::{Inspected, MachineId, Operation, Owner, Power, Target};
 use crate::ids;
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::orphans::Claimed;
-use crate::tags;
 use api::fleet::OrphanPolicy;
 use std::time::Duration;
 
@@ -21,12 +20,30 @@ impl Hypervisor {
         self.listed.is_none() || !self.to_survey.is_empty() || !self.surveying.is_empty()
     }
 
+    /// Whether a machine that may be that of a claim was not inspected yet: it has the name of the claim, unless it is still being made, or the
+    /// list does not say.
+    pub(super) fn may_have_machine_of(&self, host_name: &str) -> bool {
+        let Some(listed) = &self.listed else { return true };
+        self.to_survey.iter().chain(&self.surveying).filter_map(|id| listed.machines.get(id)).any(|seen| {
+            *seen.name == *host_name || seen.name.is_empty() || seen.lock.is_some() || seen.power == Power::Unknown
+        })
+    }
+
+    /// The next machine to inspect: not more than half of those at a time are on one node, which may not answer.
+    fn next_to_survey(&mut self) -> Option<MachineId> {
+        let machines = self.listed.as_ref().map(|listed| &listed.machines)?;
+        let node_of = |id: &MachineId| machines.get(id).map(|seen| &*seen.node);
+        let on = |node: Option<&str>| self.surveying.iter().filter(|id| node_of(id) == node).count();
+        let id = self.to_survey.iter().find(|id| on(node_of(id)) < AT_A_TIME / 2)?.clone();
+        self.to_survey.take(&id)
+    }
+
     /// The machine whose record names this claim, and its node.
     pub(super) fn machine_of(&self, uid: &str) -> Option<(MachineId, String)> {
         let is_of = |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| owner.uid == uid);
         let (id, _) = self.surveyed.iter().find(|(id, (_, owner))| is_of(owner) && !self.destroying.contains(id))?;
         let seen = self.listed.as_ref()?.machines.get(id)?;
-        Some((id.clone(), seen.node.clone()))
+        Some((id.clone(), seen.node.to_string()))
     }
 }
 
@@ -42,8 +59,9 @@ impl Core {
         hypervisor.marks.retain(|id| machines.contains_key(id));
         hypervisor.to_survey.retain(|id| machines.contains_key(id));
         for (id, seen) in machines.iter().filter(|(_, seen)| !seen.is_template) {
-            let may_be_ours =
-                ids::contains(range, id) || seen.tags.contains(tags::FLEET) || (pool.is_some() && seen.pool == *pool);
+            let may_be_ours = ids::contains(range, id)
+                || seen.is_tagged
+                || (pool.is_some() && seen.pool.as_deref() == pool.as_deref());
             let is_known = hypervisor.reserved.contains_key(id)
                 || hypervisor.surveyed.contains_key(id)
                 || hypervisor.surveying.contains(id);
@@ -61,7 +79,7 @@ impl Core {
             if hypervisor.surveying.len() >= AT_A_TIME {
                 return;
             }
-            let Some(id) = hypervisor.to_survey.pop_first() else { return };
+            let Some(id) = hypervisor.next_to_survey() else { return };
             if hypervisor.reserved.contains_key(&id) {
                 continue;
             }
@@ -138,7 +156,7 @@ impl Core {
         for (id, owner, is_destroyed) in ended {
             if is_destroyed {
                 let node = self.clusters.get(name).and_then(|found| found.listed.as_ref());
-                let node = node.and_then(|listed| listed.machines.get(&id)).map(|seen| seen.node.clone());
+                let node = node.and_then(|listed| listed.machines.get(&id)).map(|seen| seen.node.to_string());
                 let Some(hypervisor) = self.clusters.get_mut(name) else { return };
                 // Claims go first. What finds no slot is looked at again when an orphan is gone, and after the next list.
                 if !hypervisor.slots.is_spare_on(node.as_deref().unwrap_or_default()) {

@@ -20,6 +20,9 @@ fn end<S, T: Serialize + Clone + PartialEq>(
 impl Core {
     /// Takes the answer to a write.
     pub(super) fn written(&mut self, key: &Key, result: &Result<Written, WriteError>) {
+        if self.queue_written(key, result) {
+            return;
+        }
         let (name, now) = (name_of(key), self.now.monotonic);
         let (ended, due) = match key.kind.kind.as_str() {
             "MachineClaim" => {

@@ -270,6 +270,14 @@ impl Budget {
         }
     }
 
+    /// When the hour ends, if that is known.
+    pub fn reset(&self) -> Option<Timestamp> {
+        match &self.hours.get(CORE)?.window {
+            Window::Known { reset, .. } => *reset,
+            _ => None,
+        }
+    }
+
     /// A request is over; what it was to count as.
     fn end(&mut self, ticket: &Ticket, now: Timestamp) -> Option<String> {
         let (points, resource) = self.land(ticket)?;

@@ -22,6 +22,8 @@ pub struct Supply {
     pub idle: Vec<(String, Timestamp)>,
     /// How many run a job.
     pub busy: u32,
+    /// How many of those without a job, the first ones, run one that the table still shows as one that waits.
+    pub unnamed: u32,
 }
 
 impl Supply {
@@ -171,7 +173,7 @@ impl<'a> Granting<'a> {
     }
 
     fn supply(&self, pool: &Pool) -> &'a Supply {
-        static NONE: Supply = Supply { starting: Vec::new(), idle: Vec::new(), busy: 0 };
+        static NONE: Supply = Supply { starting: Vec::new(), idle: Vec::new(), busy: 0, unnamed: 0 };
         self.observed.supply.get(&pool.name).unwrap_or(&NONE)
     }
 
@@ -181,15 +183,24 @@ impl<'a> Granting<'a> {
         let max = u32::try_from(pool.scaling.max_replicas).unwrap_or_default();
         let by_room = pool.room.map_or(u32::MAX, |room| supply.total().saturating_add(room));
         let by_quota = self.observed.rules.owners.get(&pool.scope.owner).copied().unwrap_or(u32::MAX);
-        if pool.is_paused { supply.busy } else { max.min(by_room).min(by_quota) }
+        if pool.is_paused { supply.busy.saturating_add(supply.unnamed) } else { max.min(by_room).min(by_quota) }
     }
 
     fn scale(&self, pool: &Pool) -> Scale {
         let supply = self.supply(pool);
         let max = pool.scaling.max_replicas.max(0);
         let needed = match pool.scale_set {
-            Some(id) => self.observed.assigned.get(&id).copied().unwrap_or_default().max(supply.busy),
-            None => supply.busy.saturating_add(self.granted.get(&pool.name).copied().unwrap_or_default()),
+            Some(id) => self
+                .observed
+                .assigned
+                .get(&id)
+                .copied()
+                .unwrap_or_default()
+                .max(supply.busy.saturating_add(supply.unnamed)),
+            None => {
+                let granted = self.granted.get(&pool.name).copied().unwrap_or_default();
+                supply.busy.saturating_add(granted.max(supply.unnamed))
+            }
         };
         let demand = i32::try_from(needed).unwrap_or(i32::MAX);
         let scheduled = scheduled_minimum(&pool.scaling.schedules, self.observed.now);

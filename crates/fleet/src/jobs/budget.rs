@@ -56,6 +56,11 @@ impl Allowance {
         self.window.is_some()
     }
 
+    /// What is left of the limit, and the limit, if they are known.
+    pub fn left(&self) -> Option<(u32, u32)> {
+        self.window.map(|window| (window.remaining, window.limit))
+    }
+
     /// Whether requests may be made now, and otherwise when to ask again. What is admitted is spent.
     pub fn admit(&mut self, purpose: Purpose, cost: u32, now: Timestamp) -> Result<(), Timestamp> {
         self.check(purpose, cost, now)?;

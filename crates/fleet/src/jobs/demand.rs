@@ -4,7 +4,7 @@ use super::job::{Facts, JobKey, Repository};
 use crate::object::Name;
 use api::fleet::Scaling;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Where runners are registered.
@@ -46,8 +46,11 @@ pub struct Pool {
 impl Pool {
     /// Whether its runners may run jobs of a repository.
     pub fn serves(&self, repository: &Repository) -> bool {
-        self.scope.owner == repository.owner
-            && self.scope.repository.as_ref().is_none_or(|only| *only == repository.name)
+        self.scope
+            .repository
+            .as_ref()
+            .is_none_or(|only| self.scope.owner == repository.owner && *only == repository.name)
+            && repository.is_of(&self.scope.owner)
             && self.repositories.as_ref().is_none_or(|only| only.contains(&repository.name))
     }
 
@@ -80,8 +83,8 @@ pub fn missing_labels(job: &Facts, pools: &[Pool]) -> Vec<String> {
 }
 
 /// Why a job waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "reason")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", rename_all_fields = "camelCase", tag = "reason")]
 pub enum Wait {
     /// It does not need a runner yet.
     OnGitHub,
@@ -161,6 +164,18 @@ impl Wait {
         }
     }
 
+    /// The pool that it is about, if it is about one.
+    pub fn pool(&self) -> Option<&str> {
+        match self {
+            Wait::Paused { pool }
+            | Wait::PoolFull { pool, .. }
+            | Wait::NoCapacity { pool }
+            | Wait::Creating { pool }
+            | Wait::NotAssigned { pool, .. } => Some(pool),
+            _ => None,
+        }
+    }
+
     /// In one word, for a metric.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -235,6 +250,11 @@ pub(super) mod tests {
         assert_eq!(names(&job(1, "acme/shop", &["pve", "large"]), &pools), ["large"]);
         assert_eq!(names(&job(1, "acme/shop", &["pve", "gpu"]), &pools), [""; 0]);
         assert_eq!(names(&job(1, "other/shop", &["pve"]), &pools), [""; 0]);
+        let mut below = job(1, "acme/shop", &["pve"]);
+        below.repository = Repository::new("acme/lab", "robot");
+        assert_eq!(names(&below, &pools), ["small", "large"], "a group below the one of the pool");
+        below.repository = Repository::new("acme-other", "robot");
+        assert_eq!(names(&below, &pools), [""; 0]);
         assert_eq!(missing_labels(&job(1, "acme/shop", &["pve", "gpus", "x64"]), &pools), ["gpus"]);
         pools[0].priority = 1;
         assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), ["large", "small"]);
@@ -255,6 +275,9 @@ pub(super) mod tests {
         assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), [""; 0]);
         assert_eq!(names(&job(1, "acme/web", &["pve"]), &pools), ["a"]);
         pools[0].scope.repository = Some("shop".into());
+        let mut below = job(1, "acme/shop", &["pve"]);
+        below.repository = Repository::new("acme/lab", "shop");
+        assert_eq!(names(&below, &pools), [""; 0], "another project with that name");
         assert_eq!(names(&job(1, "acme/web", &["pve"]), &pools), [""; 0]);
         pools[0].scale_set = Some(7);
         let mut request = job(1, "acme/web", &["other"]);

@@ -91,6 +91,16 @@ impl Dispatch {
         &self.waits
     }
 
+    /// What is left of the limit of requests and the limit itself, by owner.
+    pub fn budgets(&self) -> BTreeMap<String, (u32, u32)> {
+        self.allowances.iter().filter_map(|(owner, allowance)| Some((owner.clone(), allowance.left()?))).collect()
+    }
+
+    /// The claim of a runner of ours.
+    pub fn claim_of(&self, runner: &str) -> Option<&Name> {
+        self.names.iter().find(|(_, (_, name))| name == runner).map(|(claim, _)| claim)
+    }
+
     /// Takes an event.
     pub fn take(&mut self, event: Event, now: Now) {
         match event {
@@ -161,6 +171,16 @@ impl Dispatch {
                 known.is_uncertain = false;
                 Ok(())
             }),
+            Event::Reported { claim, is_busy } => {
+                let runner = self.names.get(&claim).map(|(_, name)| name.clone()).unwrap_or_default();
+                if let Some(known) = self.known.get_mut(&claim) {
+                    known.reported(is_busy, now);
+                    if is_busy && work(&self.table, &runner) == runners::Work::None {
+                        // Which job it is, nobody has said: until then the job seems to wait for another machine.
+                        self.job_polls.values_mut().for_each(|poll| poll.next = poll.next.min(now.monotonic));
+                    }
+                }
+            }
             Event::Delivered { claim, is_delivered } => self.of_claim(&claim, now, |known, now| {
                 known.failed_deliveries += u32::from(!is_delivered);
                 known.delivered = is_delivered.then_some(now.wall);
@@ -307,11 +327,18 @@ impl Dispatch {
             let known = self.known.entry(claim.name.clone()).or_default();
             let observed = runners::Observed { claim, known, work: work(&self.table, &name), name: &name, now };
             let (phase, step) = runners::decide(&observed);
+            if let Some(story) = observed.work.job().and_then(|key| self.table.story_of(&key)) {
+                story.add(now.wall, What::On { claim: claim.name.to_string(), pool: claim.pool.to_string() });
+            }
             let pool = supply.entry(claim.pool.clone()).or_default();
             match &phase {
                 _ if claim.machine == runners::Machine::Standby => {}
                 Phase::Starting => pool.starting.push((claim.name.to_string(), claim.since)),
                 Phase::Online(since) => pool.idle.push((name.clone(), *since)),
+                Phase::Busy(None) if known.is_job_unnamed(now) => {
+                    pool.idle.insert(0, (name.clone(), now.wall));
+                    pool.unnamed += 1;
+                }
                 Phase::Busy(_) => pool.busy += 1,
                 Phase::Ending => {}
             }
@@ -345,6 +372,9 @@ impl Dispatch {
                 return decision.orders.push((owner, Order::Deliver));
             }
             (Step::End(why), _) => {
+                if let Some(story) = work(&self.table, &name).job().and_then(|key| self.table.story_of(&key)) {
+                    story.add(now.wall, What::MachineEnded(why.message().to_owned()));
+                }
                 if why.is_failure() {
                     let failed = What::MachineFailed(format!("{owner}: {}", why.message()));
                     note_failure(&mut self.table, &self.waits, &owner.to_string(), &failed, now.wall);
@@ -401,7 +431,7 @@ impl Dispatch {
             }
         }
         for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
-            let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.owner == *owner);
+            let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.is_of(owner));
             let runs: BTreeSet<u64> = open.map(|job| job.facts.run).collect();
             let is_active = !runs.is_empty() || !objects.claims.is_empty();
             let cost = u32::try_from(runs.len()).unwrap_or(u32::MAX).saturating_add(2);

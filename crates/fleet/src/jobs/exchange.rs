@@ -59,6 +59,13 @@ pub enum Event {
         /// Whether the machine has it.
         is_delivered: bool,
     },
+    /// The guest of a machine says that its runner waits for a job, or runs one.
+    Reported {
+        /// The claim.
+        claim: Name,
+        /// Whether a job runs.
+        is_busy: bool,
+    },
     /// A runner was removed, or not.
     Removed {
         /// Where it was registered.

@@ -1,10 +1,8 @@
-//! Jobs in sentences: the queue, and what happened to one job.
+//! Why a job waits and what happened to it, in sentences.
 
 use super::demand::Wait;
-use super::dispatch::Dispatch;
-use super::job::{JobKey, State};
+use super::job::State;
 use super::story::{Note, What};
-use super::table::Job;
 use jiff::Timestamp;
 
 /// Why a job waits, and what would change that.
@@ -78,93 +76,8 @@ pub fn note(note: &Note) -> String {
         What::Absent => "GitHub says that it does not exist any more".into(),
         What::ListedAgain => "GitHub lists it again".into(),
         What::MachineFailed(why) => format!("{why}; the job needs another machine"),
-    }
-}
-
-/// One row of the queue.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Row {
-    /// The job.
-    pub job: JobKey,
-    /// `OWNER/NAME`.
-    pub repository: String,
-    /// The name of the job.
-    pub name: String,
-    /// Its labels.
-    pub labels: Vec<String>,
-    /// How far it is.
-    pub state: &'static str,
-    /// How long it waits or runs, in seconds.
-    pub seconds: i64,
-    /// Why it waits, in one word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
-    /// Where it runs, or why it waits.
-    pub message: String,
-}
-
-/// All open jobs: those that wait first, the one that waits longest first.
-pub fn queue(dispatch: &Dispatch, now: Timestamp) -> Vec<Row> {
-    let mut jobs: Vec<&Job> = dispatch.table().all().filter(|job| job.is_open()).collect();
-    jobs.sort_by_key(|job| (job.facts.state, job.since(), job.facts.key));
-    let row = |job: &&Job| {
-        let facts = &job.facts;
-        let why = dispatch.waits().get(&facts.key);
-        let since = if facts.state < State::InProgress { job.since() } else { facts.started.unwrap_or(job.changed) };
-        let message = match (&facts.runner, why) {
-            (Some(runner), _) if facts.state == State::InProgress => format!("runs on {runner}"),
-            (_, Some(why)) => wait(why, now),
-            (_, None) => facts.state.name().to_owned(),
-        };
-        Row {
-            job: facts.key,
-            repository: facts.repository.to_string(),
-            name: facts.name.clone(),
-            labels: facts.labels.iter().cloned().collect(),
-            state: facts.state.name(),
-            seconds: seconds(since, now),
-            reason: why.map(Wait::reason),
-            message,
-        }
-    };
-    jobs.iter().map(row).collect()
-}
-
-/// What is known of one job, line by line.
-pub fn job(dispatch: &Dispatch, key: &JobKey, now: Timestamp) -> Option<Vec<String>> {
-    let job = dispatch.table().get(key)?;
-    let facts = &job.facts;
-    let labels = facts.labels.iter().cloned().collect::<Vec<String>>().join(", ");
-    let mut lines = vec![
-        format!("job {} {:?} of {}, run {}", facts.key, facts.name, facts.repository, facts.run),
-        format!("runs on: {}", if labels.is_empty() { "a runner group" } else { &labels }),
-        state_line(job, dispatch.waits().get(key), now),
-        String::new(),
-    ];
-    for (number, found) in job.story.notes().enumerate() {
-        if number == job.story.beginning() && job.story.left_out() > 0 {
-            lines.push(format!("({} entries are left out)", job.story.left_out()));
-        }
-        lines.push(format!("{}  {}", found.at, note(found)));
-    }
-    Some(lines)
-}
-
-fn state_line(job: &Job, why: Option<&Wait>, now: Timestamp) -> String {
-    let facts = &job.facts;
-    match facts.state {
-        _ if job.is_gone() => "gone: GitHub says that it does not exist any more".into(),
-        State::Completed => {
-            format!("completed: {}", facts.conclusion.as_deref().unwrap_or("its conclusion is not known"))
-        }
-        State::InProgress => {
-            format!("in progress on {}", facts.runner.as_deref().unwrap_or("a runner that is not known"))
-        }
-        state => {
-            let why = why.map_or_else(|| "nothing was decided yet".to_owned(), |why| wait(why, now));
-            format!("{} for {}: {why}", state.name(), span(job.since(), now))
-        }
+        What::On { claim, pool } => format!("its runner is on machine {claim} of pool {pool}"),
+        What::MachineEnded(why) => format!("its machine is ended: {why}"),
     }
 }
 

@@ -1,12 +1,12 @@
 //! A job of a CI platform, and what one source says about it.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// Which job. A job that is run again has another attempt, and on GitHub also another id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum JobKey {
     /// As webhooks and the REST API name it.
@@ -25,6 +25,24 @@ pub enum JobKey {
     },
 }
 
+impl JobKey {
+    /// Its name in commands: the id of the job, or `SCALESET/REQUEST`.
+    pub fn short(&self) -> String {
+        match self {
+            JobKey::Job { id, .. } => id.to_string(),
+            JobKey::Request { scale_set, id } => format!("{scale_set}/{id}"),
+        }
+    }
+
+    /// The attempt of its run; 1 where nobody says it.
+    pub fn attempt(&self) -> u32 {
+        match self {
+            JobKey::Job { attempt, .. } => *attempt,
+            JobKey::Request { .. } => 1,
+        }
+    }
+}
+
 impl fmt::Display for JobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -36,9 +54,9 @@ impl fmt::Display for JobKey {
 }
 
 /// A repository. Names differ in more than case, so that they are kept in lower case.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Repository {
-    /// The organisation or the user.
+    /// The organisation or the user; on GitLab the group with the groups above it.
     pub owner: String,
     /// The name.
     pub name: String,
@@ -57,6 +75,13 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Whether it belongs to an organisation, a user or a group, or to a group below that. Owners on GitHub have no parts.
+    pub fn is_of(&self, owner: &str) -> bool {
+        self.owner.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 impl fmt::Display for Repository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.owner, self.name)
@@ -64,7 +89,7 @@ impl fmt::Display for Repository {
 }
 
 /// How far a job is. It never goes back: what seems to is an event that is late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum State {
     /// It needs no runner yet: an approval, a concurrency group or an offer to a scale set is before that.
     Waiting,
@@ -100,7 +125,7 @@ impl State {
 }
 
 /// Where an observation comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Source {
     /// A webhook.
     Webhook,

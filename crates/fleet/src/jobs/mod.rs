@@ -5,16 +5,22 @@
 
 pub mod assign;
 pub mod budget;
+pub mod chronicle;
 pub mod demand;
 pub mod dispatch;
 pub mod exchange;
 pub mod explain;
 pub mod fair;
+pub mod figures;
 mod hmac;
 pub mod job;
+pub mod milestones;
 pub mod orphan_runners;
 mod payload;
+pub mod published;
+pub mod redelivery;
 pub mod runners;
+pub mod settings;
 #[cfg(test)]
 mod simulation;
 pub mod story;

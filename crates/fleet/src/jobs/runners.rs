@@ -16,6 +16,8 @@ pub const ONLINE_DEADLINE: Duration = Duration::from_secs(600);
 pub const OFFLINE_GRACE: Duration = Duration::from_secs(300);
 /// A runner is missing in lists for so long before it counts as gone: lists are late.
 pub const ABSENT_GRACE: Duration = Duration::from_secs(90);
+/// A guest reports at once that a job runs, and jobs are listed then. No other machine is made for that job for so long.
+const UNNAMED: Duration = Duration::from_secs(10);
 /// The configuration is delivered so often before the machine is given up.
 const DELIVERIES: u32 = 5;
 /// The longest name that GitHub takes.
@@ -98,10 +100,14 @@ pub struct Known {
     pub(super) stray: Option<u64>,
     pub(super) is_online: bool,
     pub(super) is_busy: bool,
+    /// When its guest said first that a job runs.
+    busy_reported: Option<Moment>,
     online_since: Option<Timestamp>,
     offline_since: Option<Moment>,
     absent_since: Option<Moment>,
     is_absent: bool,
+    /// Whether a list has shown it: before that nobody knows whether it is online.
+    is_listed: bool,
     /// GitHub has said that the runner is removed, or that there is none.
     pub(super) is_removed: bool,
     /// A request is on its way.
@@ -138,7 +144,7 @@ impl Known {
             self.is_absent = since.after(ABSENT_GRACE) <= asked;
             return;
         };
-        (self.absent_since, self.is_absent) = (None, false);
+        (self.absent_since, self.is_absent, self.is_listed) = (None, false, true);
         (self.is_online, self.is_busy) = (seen.is_online, seen.is_busy);
         if seen.is_online {
             self.online_since.get_or_insert(now.wall);
@@ -146,6 +152,22 @@ impl Known {
         } else if self.online_since.is_some() {
             self.offline_since.get_or_insert(asked);
         }
+    }
+
+    /// Takes what the guest of its machine says. Lists come later, and count more: a guest is no witness against its own removal.
+    pub(super) fn reported(&mut self, is_busy: bool, now: Now) {
+        self.is_online = true;
+        self.is_busy |= is_busy;
+        if is_busy {
+            self.busy_reported.get_or_insert(now.monotonic);
+        }
+        self.online_since.get_or_insert(now.wall);
+        self.offline_since = None;
+    }
+
+    /// Whether its guest has just said that a job runs: the table may still show that job as one that waits.
+    pub(super) fn is_job_unnamed(&self, now: Now) -> bool {
+        self.busy_reported.is_some_and(|at| now.monotonic < at.after(UNNAMED))
     }
 
     /// Takes that a request failed.
@@ -164,6 +186,16 @@ pub enum Work {
     Running(JobKey),
     /// It has run a job. It takes no other.
     Done(JobKey),
+}
+
+impl Work {
+    /// The job that it has started.
+    pub fn job(self) -> Option<JobKey> {
+        match self {
+            Work::None => None,
+            Work::Running(key) | Work::Done(key) => Some(key),
+        }
+    }
 }
 
 /// The work of a runner.
@@ -264,6 +296,7 @@ pub struct Observed<'a> {
 /// Decides about a runner.
 pub fn decide(observed: &Observed<'_>) -> (Phase, Step) {
     let (phase, step) = match observed.claim.machine {
+        Machine::Ended if matches!(observed.work, Work::Done(_)) => (Phase::Ending, leave(observed, Why::JobDone)),
         Machine::Ended => (Phase::Ending, leave(observed, Why::MachineEnded)),
         Machine::Standby | Machine::Starting if observed.claim.ends => (Phase::Ending, leave(observed, Why::NotNeeded)),
         Machine::Standby | Machine::Starting => (Phase::Starting, Step::Wait),
@@ -346,7 +379,9 @@ fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
         }
         Some(since) if known.is_online => (Phase::Online(since), Step::Wait),
         Some(_) => (Phase::Starting, Step::Wait),
-        None if change::now::later(delivered, ONLINE_DEADLINE) <= now.wall => leaving(Why::NeverOnline),
+        None if known.is_listed && change::now::later(delivered, ONLINE_DEADLINE) <= now.wall => {
+            leaving(Why::NeverOnline)
+        }
         None => (Phase::Starting, Step::Wait),
     }
 }

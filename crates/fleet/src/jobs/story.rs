@@ -3,13 +3,14 @@
 use super::demand::Wait;
 use super::job::{Source, State};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// How many entries are kept: the first ones say where a job came from, the last ones why it is where it is.
 const FIRST: usize = 8;
 const LAST: usize = 24;
 
 /// One entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// When, on our clock.
     pub at: Timestamp,
@@ -18,7 +19,8 @@ pub struct Note {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
 pub enum What {
     /// A source said so for the first time.
     Became {
@@ -27,6 +29,7 @@ pub enum What {
         /// Who said so.
         source: Source,
         /// The runner, once there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<String>,
     },
     /// It waits, for another reason than before.
@@ -39,6 +42,15 @@ pub enum What {
     ListedAgain,
     /// A machine that was made while it waited has failed, so that another one is needed.
     MachineFailed(String),
+    /// Its runner is that of a machine of ours.
+    On {
+        /// The claim.
+        claim: String,
+        /// Its pool.
+        pool: String,
+    },
+    /// The machine that ran it is ended, because of this.
+    MachineEnded(String),
 }
 
 /// The list.
@@ -50,8 +62,12 @@ pub struct Story {
 }
 
 impl Story {
-    /// Adds an entry, unless the last one says the same.
+    /// Adds an entry, unless the last one says the same. What is true once and for ever is noted once.
     pub fn add(&mut self, at: Timestamp, what: What) {
+        let is_lasting = matches!(what, What::On { .. } | What::MachineEnded(_));
+        if is_lasting && self.notes().any(|note| note.what == what) {
+            return;
+        }
         if let What::Waits(wait) = &what {
             let before =
                 self.notes().filter_map(|note| if let What::Waits(wait) = &note.what { Some(wait) } else { None });
@@ -103,9 +119,14 @@ mod tests {
             story.add(at, What::Waits(Wait::RateLimited { until: at }));
         }
         assert_eq!(story.notes().count(), 3, "the reason to wait did not change");
+        for _ in 0..3 {
+            story.add(at, What::On { claim: "ci/a".into(), pool: "ci/linux".into() });
+            story.add(at, What::Absent);
+        }
+        assert_eq!(story.notes().count(), 5, "a machine stays the same");
         for number in 0..100 {
             story.add(at, What::MachineFailed(number.to_string()));
         }
-        assert_eq!((story.notes().count(), story.left_out()), (FIRST + LAST, 103 - FIRST - LAST));
+        assert_eq!((story.notes().count(), story.left_out()), (FIRST + LAST, 105 - FIRST - LAST));
     }
 }

@@ -112,7 +112,7 @@ pub struct List {
 
 impl List {
     fn covers(&self, repository: &Repository) -> bool {
-        repository.owner == self.owner
+        repository.is_of(&self.owner)
             && !self.unread.contains(repository)
             && self.only.as_ref().is_none_or(|only| only.contains(repository))
     }

@@ -122,6 +122,13 @@ impl Receiver {
         }
     }
 
+    /// What was accepted could not be passed on: when it is delivered again, it is new.
+    pub fn forget(&mut self, delivery: &Delivery<'_>) {
+        let codes = codes(delivery.id.unwrap_or_default(), delivery.body);
+        self.known.retain(|code| !codes.contains(code));
+        self.order.retain(|code| !codes.contains(code));
+    }
+
     fn check(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Result<Verdict, Refusal> {
         if delivery.body.len() > LARGEST {
             return Err(Refusal::TooLarge);
@@ -135,7 +142,7 @@ impl Receiver {
         if event != "workflow_job" {
             return Ok(Verdict::Ignored("other_event"));
         }
-        let codes = [hmac(b"delivery", id.as_bytes()), hmac(b"body", delivery.body)];
+        let codes = codes(id, delivery.body);
         if codes.iter().any(|code| self.known.contains(code)) {
             return Ok(Verdict::Ignored("repeated"));
         }
@@ -164,6 +171,11 @@ impl Receiver {
     }
 }
 
+/// What is remembered of a delivery.
+fn codes(id: &str, body: &[u8]) -> [[u8; 32]; 2] {
+    [hmac(b"delivery", id.as_bytes()), hmac(b"body", body)]
+}
+
 /// Whether one of the secrets gives the signature. All are tried, so that the time does not tell which.
 fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
     let secrets: Vec<&&[u8]> = secrets.iter().filter(|secret| !secret.is_empty()).collect();
@@ -177,5 +189,6 @@ fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
     if is_right { Ok(()) } else { Err(Refusal::WrongSignature) }
 }
 
+pub mod gitlab;
 #[cfg(test)]
 mod tests;

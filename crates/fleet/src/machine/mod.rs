@@ -1,12 +1,14 @@
 //! The life of one claim: what is known of it and of its machine in, the next step and its status out.
 
 mod ending;
+pub(crate) mod runner;
 mod status;
 #[cfg(test)]
 mod tests;
 
 use crate::conditions;
 use crate::hypervisor::{GuestNetwork, MachineId, Owner, Power, Target};
+use crate::jobs::runners::Why;
 use crate::object::Object;
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, FailureClass, MachineClaimSpec, MachineClaimStatus,
@@ -106,6 +108,8 @@ pub struct Observed<'a> {
     pub keeps_image: bool,
     /// Whether it has taken that data, and nothing of it is left on the hypervisor.
     pub is_seeded: bool,
+    /// What is known of its runner; nothing if it is not for one.
+    pub runner: Option<runner::Runner<'a>>,
     /// The present moment.
     pub now: Now,
 }
@@ -150,6 +154,8 @@ pub enum End {
     TooOld,
     /// It was drained.
     Drained,
+    /// Its runner is gone.
+    Runner(Why),
 }
 
 /// A decision about one claim.
@@ -197,12 +203,18 @@ pub fn target(claim: &Claim, operator: &str) -> Option<Target> {
     Some(Target { id, node, owner: owner(claim, operator) })
 }
 
+/// The reason of a claim that ends because of its runner, in one word.
+pub fn ended_reason(why: Why) -> &'static str {
+    runner::reason(why)
+}
+
 /// Decides about a claim.
 pub fn decide(observed: &Observed<'_>) -> Decision {
     let draft = match observed.claim.deleting {
         Some(since) => ending::decide(observed, since),
         None => live(observed),
     };
+    let draft = runner::gate(observed, draft);
     let (step, wake) = (draft.step, draft.wake);
     Decision { step, status: status::status(observed, draft), wake }
 }
@@ -237,12 +249,22 @@ fn deletion(end: End) -> Draft {
         End::Expired => (ENDS[1], "the ttl of the claim is over"),
         End::TooOld => (ENDS[2], "the maximum lifetime of the machine is over"),
         End::Drained => (ENDS[3], "the machine is drained and not busy"),
+        End::Runner(why) => (runner::reason(why), why.message()),
     };
     Draft::new(Step::Delete(end), ClaimPhase::Terminating, reason, message)
 }
 
 /// The reasons for which the operator deletes a claim.
-const ENDS: [&str; 4] = ["VMShutdownDetected", "Expired", "MaxLifetimeReached", "Drained"];
+const ENDS: [&str; 8] = [
+    "VMShutdownDetected",
+    "Expired",
+    "MaxLifetimeReached",
+    "Drained",
+    "JobCompleted",
+    "RunnerNotStarted",
+    "RunnerOffline",
+    "RunnerRemoved",
+];
 
 fn drain(observed: &Observed<'_>) -> Draft {
     if !observed.claim.is_switched(BUSY) {
@@ -391,10 +413,15 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let has_address = !observed.guest.addresses.is_empty();
     let is_seeded = observed.is_seeded || claim.status.seeded_time.is_some();
     let must_deliver = observed.seed == Some(SeedDelivery::GuestAgent) && !is_seeded;
-    if is_ready || (!must_deliver && (signal == ReadinessSignal::Running || has_address)) {
+    let is_up = match observed.runner {
+        Some(runner) => runner.has_asked,
+        None => !must_deliver && (signal == ReadinessSignal::Running || has_address),
+    };
+    if is_ready || is_up {
         let draft = Draft::new(Step::Wait, ClaimPhase::Ready, "Ready", "the machine is ready");
         // Without an address nobody knows whether the guest has read its image: that goes with the machine.
-        let has_image = observed.seed == Some(SeedDelivery::Iso) && !observed.keeps_image && !is_seeded && has_address;
+        let has_read = has_address || observed.runner.is_some_and(|runner| runner.has_asked);
+        let has_image = observed.seed == Some(SeedDelivery::Iso) && !observed.keeps_image && !is_seeded && has_read;
         return if has_image { remove_seed(observed, draft) } else { draft };
     }
     let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
@@ -402,6 +429,10 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let wrong = observed.failed.filter(|failed| failed.class == FailureClass::Configuration);
     if deadline <= now.wall {
         let mut message = match has_address {
+            _ if observed.runner.is_some() && !must_deliver => format!(
+                "virtpilot-guest has not asked for the credentials of its runner within {} s: see the console of the machine",
+                timeout.as_secs()
+            ),
             true => format!("cloud-init has not ended within {} s", timeout.as_secs()),
             false => format!("the guest agent reported no address within {} s", timeout.as_secs()),
         };
@@ -412,6 +443,9 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     }
     let (reason, message) = match wrong {
         Some(failed) => ("ConfigurationError", failed.message.as_str()),
+        None if observed.runner.is_some() && !must_deliver && (has_address || signal == ReadinessSignal::Running) => {
+            ("WaitingForRunner", "the machine runs, and its guest has not asked for the credentials of its runner yet")
+        }
         None if has_address => ("WaitingForCloudInit", "the guest agent answers, and cloud-init has not ended yet"),
         None => ("WaitingForGuest", "the machine runs, and its guest agent has reported no address yet"),
     };
@@ -423,6 +457,8 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
     let again = wrong.map_or(again, |failed| again.max(failed.retry_at));
     let draft = draft.wake_at(now.moment_of(deadline));
     match again <= now.monotonic {
+        // Nothing is missing but a request of the guest.
+        _ if reason == "WaitingForRunner" => draft,
         // The answer that is on its way wakes it.
         true if observed.is_working => draft,
         true => Draft { step: if has_address { Step::Deliver } else { Step::AskGuest }, ..draft },

@@ -76,6 +76,7 @@ struct More {
     seed: Option<SeedDelivery>,
     keeps_image: bool,
     is_seeded: bool,
+    runner: Option<super::runner::Runner<'static>>,
 }
 
 /// A decision with nothing in flight, on good ground.
@@ -99,6 +100,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         seed: more.seed,
         keeps_image: more.keeps_image,
         is_seeded: more.is_seeded,
+        runner: more.runner,
         now: at(now),
     })
 }
@@ -316,4 +318,61 @@ fn a_machine_that_does_not_boot_has_failed_after_its_timeout() {
     let decision = decided(&started(), &ours(Power::Running, true), 602);
     assert_eq!(decision.status.phase, Some(ClaimPhase::Failed));
     assert_eq!(decided(&started(), &ours(Power::Running, true), 601).status.phase, Some(ClaimPhase::Bootstrapping));
+}
+
+/// Theme 12: whatever ends a machine waits for its runner, unless a person has said how long a job may take.
+#[test]
+fn nothing_ends_a_machine_before_its_runner_is_gone() {
+    use super::runner::Runner;
+    use crate::jobs::runners::Why;
+    let held = Runner { has_asked: true, held: Some("a job runs on it"), ended: None, job_timeout: None };
+    let with = |runner: Runner<'static>| More { runner: Some(runner), ..More::default() };
+    let ends = |claim: &Claim, sight: &Sight, now: u64, runner: Runner<'static>| {
+        let decision = decided_with(claim, sight, now, &with(runner));
+        (decision.step, decision.status.phase)
+    };
+    let mut stopped = started();
+    let waits = (Step::Wait, Some(ClaimPhase::Draining));
+    assert_eq!(ends(&stopped, &ours(Power::Stopped, true), 9, held), waits, "its registration is left");
+    let free = Runner { held: None, ended: Some(Why::JobDone), ..held };
+    let deletes = |why: Why| (Step::Delete(End::Runner(why)), Some(ClaimPhase::Terminating));
+    assert_eq!(ends(&started(), &ours(Power::Running, true), 9, free), deletes(Why::JobDone));
+    let mut drained = started();
+    drained.annotations.insert(api::fleet::DRAIN.into(), "true".into());
+    assert_eq!(ends(&drained, &ours(Power::Running, true), 9, held), waits);
+    let mut old = started();
+    old.spec.max_lifetime = Some(Span("1h".into()));
+    assert_eq!(ends(&old, &ours(Power::Running, true), 3_700, held), waits);
+    let overtime = ends(&old, &ours(Power::Running, true), 4_300, held).0;
+    assert_eq!(overtime, Step::Delete(End::TooOld), "its guest should have ended it ten minutes ago");
+    stopped.deleting = Some(at(10).wall);
+    let terminating = (Step::Wait, Some(ClaimPhase::Terminating));
+    assert_eq!(ends(&stopped, &ours(Power::Running, true), 11, held), terminating);
+    assert_eq!(ends(&stopped, &absent(11), 11, held), terminating, "the machine is gone, and its runner is not");
+    let patient = Runner { job_timeout: Some(Duration::from_secs(60)), ..held };
+    assert_eq!(ends(&stopped, &ours(Power::Running, true), 69, patient), terminating);
+    assert_eq!(ends(&stopped, &ours(Power::Running, true), 70, patient).0, Step::Destroy);
+    assert_eq!(ends(&stopped, &ours(Power::Running, true), 11, free).0, Step::Destroy);
+    assert_eq!(ends(&stopped, &absent(11), 11, free).0, Step::RemoveFinalizer);
+}
+
+#[test]
+fn a_machine_with_a_runner_is_ready_when_its_guest_has_asked_for_credentials() {
+    use super::runner::Runner;
+    let silent = Runner { has_asked: false, held: Some("looked for"), ended: None, job_timeout: None };
+    let guest = GuestNetwork { addresses: vec!["192.0.2.7".to_owned()], mac: None };
+    let seen = |runner: Runner<'static>, now: u64| {
+        let more =
+            More { runner: Some(runner), guest: guest.clone(), seed: Some(SeedDelivery::Iso), ..More::default() };
+        decided_with(&started(), &ours(Power::Running, true), now, &more)
+    };
+    let waits = seen(silent, 20);
+    assert_eq!((waits.step, waits.status.phase), (Step::Wait, Some(ClaimPhase::Bootstrapping)));
+    let failed = seen(silent, 602);
+    assert_eq!(failed.status.phase, Some(ClaimPhase::Failed));
+    let message = &failed.status.conditions.iter().find(|found| found.r#type == "Ready").unwrap().message;
+    assert!(message.contains("virtpilot-guest has not asked"), "{message}");
+    let ready = seen(Runner { has_asked: true, ..silent }, 20);
+    assert_eq!(ready.status.phase, Some(ClaimPhase::Ready));
+    assert_eq!(ready.step, Step::RemoveSeed, "the image with its token goes at once");
 }

@@ -309,6 +309,8 @@ fn status(
         selector: Some(format!("{POOL_LABEL}={}", label(&pool.name.name))),
         surplus_since: surplus_since.map(shown),
         conditions: merge(conditions, &pool.status.conditions, pool.generation, now.wall),
+        // Counts by what runners do are added by whoever knows them.
+        ..RunnerPoolStatus::default()
     }
 }
 

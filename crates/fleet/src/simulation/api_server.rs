@@ -176,7 +176,7 @@ impl ApiServer {
                 }
                 self.create(object.clone(), uid_prefix, now);
             }
-            Effect::ApplyStatus { object } => {
+            Effect::ReplaceStatus { object } => {
                 let mut found = found.ok_or_else(refused)?;
                 let metadata = &object["metadata"];
                 if metadata["resourceVersion"] != version(&found) || metadata["uid"] != found["metadata"]["uid"] {

@@ -4,6 +4,7 @@ use super::api_server::{kinds, live};
 use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{Answer, Checked, Failure, Operation, Request};
 use crate::notice::Notice;
+use crate::outside;
 use change::{Key, Kind, Moment, Now};
 use jiff::Timestamp;
 use protocol::{Body, Command, Core as _, Discovered, Event, WatchEvent, WatchTarget};
@@ -20,23 +21,26 @@ fn present(object: &Value, body: Body) -> WatchEvent {
     WatchEvent::Present { namespace: "ci".into(), name, live: live(object), generation: 1, body }
 }
 
-fn secret(version: &str) -> Event<crate::core::HypervisorAnswer> {
+fn secret(version: &str) -> Event<crate::outside::Answer> {
     let key = Key { kind: Kind::new("v1", "Secret"), namespace: "ci".into(), name: "token".into() };
     let object = json!({"metadata": {"name": "token", "namespace": "ci", "uid": "s", "resourceVersion": version}});
     Event::Watched(WatchTarget::only(&key), present(&object, Body::None))
 }
 
 /// The numbers of the checks among commands.
-fn checks(commands: &[Command<Notice, Request>]) -> Vec<u64> {
-    let number = |command: &Command<Notice, Request>| match command {
-        Command::Elsewhere(number, Request { operation: Operation::Check, .. }) => Some(*number),
+fn checks(commands: &[Command<Notice, outside::Request>]) -> Vec<u64> {
+    let number = |command: &Command<Notice, outside::Request>| match command {
+        Command::Elsewhere(number, outside::Request::Hypervisor(Request { operation: Operation::Check, .. })) => {
+            Some(*number)
+        }
         _ => None,
     };
     commands.iter().filter_map(number).collect()
 }
 
-fn good() -> crate::core::HypervisorAnswer {
-    Ok(Answer::Checked(Box::new(Checked { is_quorate: true, ..Checked::default() })))
+fn good() -> outside::Answer {
+    let checked = Checked { is_quorate: true, ..Checked::default() };
+    outside::Answer::Hypervisor(Ok(Answer::Checked(Box::new(checked))))
 }
 
 /// A core that knows one hypervisor, and the number of its first check.
@@ -79,6 +83,9 @@ fn credentials_that_change_during_a_check_lead_to_another_one() {
 fn a_secret_that_was_missing_leads_to_a_check_when_it_is_there() {
     let (mut core, first) = start();
     let missing = Failure::Configuration { message: "there is no Secret".into(), remedy: "create it".into() };
-    assert_eq!(checks(&core.handle(vec![Event::Elsewhere(first, Err(missing))], at(2))), [0_u64; 0]);
+    assert_eq!(
+        checks(&core.handle(vec![Event::Elsewhere(first, outside::Answer::Hypervisor(Err(missing)))], at(2))),
+        [0_u64; 0]
+    );
     assert_eq!(checks(&core.handle(vec![secret("7")], at(3))).len(), 1);
 }

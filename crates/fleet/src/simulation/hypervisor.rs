@@ -27,6 +27,8 @@ pub(super) struct Vm {
     /// Tells it from another machine with the same id.
     pub(super) serial: u64,
     memory: u64,
+    /// What its disk takes of the storage.
+    disk: u64,
 }
 
 impl Vm {
@@ -88,17 +90,18 @@ impl FakeHypervisor {
             stale: (0, Power::Stopped),
             serial: self.serial,
             memory: GIB,
+            disk: 0,
         }
     }
 
     fn seen(vm: &Vm) -> Seen {
         Seen {
-            name: vm.name.clone(),
-            node: vm.node.clone(),
+            name: vm.name.as_str().into(),
+            node: vm.node.as_str().into(),
             power: vm.power,
             is_template: false,
             lock: None,
-            tags: BTreeSet::new(),
+            is_tagged: false,
             pool: None,
             cpus: 1,
             memory: vm.memory,
@@ -168,7 +171,8 @@ impl FakeHypervisor {
                 self.serial += 1;
                 self.clones += 1;
                 let vm = self.vm(&blueprint.name, &blueprint.node, Some(blueprint.owner.clone()));
-                self.vms.insert(id, Vm { memory: blueprint.memory, ..vm });
+                let disk = if blueprint.is_linked { 0 } else { blueprint.disk_bytes.unwrap_or(GIB) };
+                self.vms.insert(id, Vm { memory: blueprint.memory, disk, ..vm });
                 Ok(Answer::Done)
             }
             Operation::Configure(blueprint) => self.owned(&blueprint.id, &blueprint.owner).map(|vm| {
@@ -231,7 +235,8 @@ impl FakeHypervisor {
             let is_online = !self.offline.contains(node);
             let state = NodeState { is_online, cpus: 16, memory: 64 * GIB, memory_used: GIB };
             listed.nodes.insert(node.into(), state);
-            let storage = StorageState { bytes: 1_000 * GIB, used: GIB, is_shared: true };
+            let disks: u64 = self.vms.values().map(|vm| vm.disk).sum();
+            let storage = StorageState { bytes: 1_000 * GIB, used: GIB + disks, is_shared: true };
             listed.storages.insert((node.into(), "ceph".into()), storage);
         }
         let hides = random.chance(50);

@@ -127,6 +127,36 @@ fn tasks_that_hang_on_one_node_delay_nobody_on_another_one() {
     assert_eq!(started, made["a"], "all of node a");
 }
 
+/// Machines that somebody has made on node b, which does not answer: they can only be the machines of claims that have their names.
+#[test]
+fn machines_that_cannot_be_inspected_keep_no_claim_waiting_that_has_another_name() {
+    let mut world = Scripted::new();
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| spec["vmIds"] = json!({"from": 200, "to": 299}));
+    for number in 0..20 {
+        world.hypervisor.foreigner_creates((200 + number).to_string(), None);
+    }
+    for name in ["one", "database"] {
+        world.claim(name);
+    }
+    let silent = |operation: &Operation, _: u64| match operation {
+        Operation::Inspect(id) if id.0.as_str() < "220" => Reply::Later,
+        _ => Reply::Usual,
+    };
+    world.run_until(20, silent);
+    assert_eq!(
+        world.times(|operation| matches!(operation, Operation::Inspect(_))).len(),
+        4,
+        "half of all, on one node"
+    );
+    assert!(clones(&world).values().sum::<usize>() == 1 && !world.said("one").unwrap().0.ends_with("Surveying"));
+    assert_eq!(world.said("database").unwrap().0, "Pending Surveying");
+    for _ in 0..6 {
+        world.release(silent);
+    }
+    world.run_until(60, |_, _| Reply::Usual);
+    assert_eq!(clones(&world).values().sum::<usize>(), 2);
+}
+
 /// Its object is deleted and created again while clones run: they still count, and their ends are not taken for those of later ones.
 #[test]
 fn clones_of_a_hypervisor_that_is_created_again_count_until_they_end() {

@@ -2,14 +2,17 @@
 
 mod api_server;
 mod credentials;
+mod hub;
 mod hypervisor;
 mod limits;
 mod placing;
 mod pooled;
 mod random;
+mod runners;
 mod scale;
 mod scripted;
 mod seeds;
+mod site;
 mod troubles;
 mod world;
 

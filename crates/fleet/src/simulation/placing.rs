@@ -33,6 +33,65 @@ fn is_create(operation: &Operation) -> bool {
     matches!(operation, Operation::Create(_))
 }
 
+/// Full clones that take long: what is promised to those that are being made is not promised to others, also by a process that has just begun.
+#[test]
+fn full_clones_at_the_same_time_take_no_more_space_than_there_is() {
+    let mut world = Scripted::new();
+    world.api.edit(&id("HypervisorCluster", "pve"), |spec| spec["limits"] = json!({"clonesPerStorage": 100}));
+    world.api.edit(&id("HypervisorMachineTemplate", "small"), |spec| {
+        spec["template"]["proxmox"]["linkedClone"] = json!(false);
+        spec["resources"]["disk"] = json!("300Gi");
+    });
+    let hold = |operation: &Operation, _: u64| if is_create(operation) { Reply::Later } else { Reply::Usual };
+    world.run_until(40, hold);
+    for number in 0..5 {
+        world.claim(&format!("c-{number}"));
+    }
+    world.run_until(45, hold);
+    let waiting = |world: &Scripted| {
+        let said = (0..5).filter_map(|number| world.said(&format!("c-{number}")));
+        said.filter(|(state, _)| state.ends_with("InsufficientResources")).map(|(_, why)| why).collect::<Vec<_>>()
+    };
+    assert_eq!((world.times(is_create).len(), waiting(&world).len()), (3, 2));
+    let why = "has 99 GiB of 300 GiB left, because 900 GiB are for machines that are being created: free space on ceph";
+    assert!(waiting(&world)[0].contains(why), "{}", waiting(&world)[0]);
+    // Lists that do not show them yet change nothing, nor does a restart.
+    world.run_until(140, hold);
+    assert_eq!(world.times(is_create).len(), 3);
+    // What needs less goes on meanwhile.
+    world.create(
+        "HypervisorMachineTemplate",
+        "tiny",
+        &json!({
+            "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "base"}},
+            "resources": {"cpu": 1, "memory": "1Gi"},
+        }),
+    );
+    world.create("MachineClaim", "tiny", &json!({"templateRef": {"name": "tiny"}}));
+    world.run_until(150, hold);
+    assert_eq!(world.times(is_create).len(), 4);
+    world.hypervisor.keeps_running = true;
+    world.release(hold);
+    world.run_until(400, hold);
+    assert_eq!((world.times(is_create).len(), waiting(&world).len()), (4, 2), "their disks are on the storage now");
+    world.delete("MachineClaim", "c-0");
+    world.run_until(460, |_, _| Reply::Usual);
+    assert_eq!((world.times(is_create).len(), waiting(&world).len()), (5, 1), "one more has room");
+}
+
+/// A failed claim that never had a machine takes nothing of others while it is kept for inspection.
+#[test]
+fn a_claim_that_fails_without_a_machine_gives_its_room_back() {
+    let mut world = Scripted::new();
+    world.claim("one");
+    world.run_until(40, |operation, _| match operation {
+        Operation::Create(_) => Reply::Instead(Err(Failure::Permanent("no".into()))),
+        _ => Reply::Usual,
+    });
+    assert!(world.said("one").unwrap().0.starts_with("Failed"));
+    assert_eq!(world.cpus_taken(), 0);
+}
+
 /// Somebody else has taken the id: another one is recorded, and the place is promised once.
 #[test]
 fn a_claim_that_gets_another_id_keeps_its_room_and_takes_none_of_others() {
@@ -54,7 +113,7 @@ fn a_claim_that_gets_another_id_keeps_its_room_and_takes_none_of_others() {
                     power: Power::Running,
                     is_template: false,
                     lock: None,
-                    tags: Default::default(),
+                    is_tagged: false,
                     pool: None,
                     cpus: 1,
                     memory: 1 << 30,

@@ -2,13 +2,13 @@
 
 use super::api_server::{kinds, live};
 use crate::core::{Concurrency, Config, Core};
-use crate::hypervisor::{Answer, Checked, Listed, MachineId, NodeState, Operation, Power, Request, Seen};
+use crate::hypervisor::{Answer, Checked, Listed, MachineId, NodeState, Operation, Power, Seen};
 use crate::notice::Notice;
+use crate::outside::{self, Request};
 use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::{Body, Command, Core as _, Discovered, Event, WatchEvent, WatchTarget};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 const CLAIMS: u32 = 5_000;
@@ -49,12 +49,12 @@ fn listed() -> Listed {
     listed.nodes.insert("a".into(), node);
     for number in 0..CLAIMS {
         let seen = Seen {
-            name: format!("c-{number}"),
+            name: format!("c-{number}").into(),
             node: "a".into(),
             power: Power::Running,
             is_template: false,
             lock: None,
-            tags: BTreeSet::new(),
+            is_tagged: false,
             pool: None,
             cpus: 1,
             memory: 1 << 30,
@@ -71,7 +71,7 @@ fn settle(core: &mut Core, mut commands: Vec<Command<Notice, Request>>, now: Now
         let mut events = Vec::new();
         for command in std::mem::take(&mut commands) {
             match command {
-                Command::Elsewhere(number, request) => {
+                Command::Elsewhere(number, Request::Hypervisor(request)) => {
                     requests += 1;
                     let answer = match request.operation {
                         Operation::Check => {
@@ -81,7 +81,7 @@ fn settle(core: &mut Core, mut commands: Vec<Command<Notice, Request>>, now: Now
                         Operation::FindTemplate(_) => Answer::Templates(Vec::new()),
                         other => panic!("{other:?}"),
                     };
-                    events.push(Event::Elsewhere(number, Ok(answer)));
+                    events.push(Event::Elsewhere(number, outside::Answer::Hypervisor(Ok(answer))));
                 }
                 Command::Write(write) => {
                     writes += 1;
@@ -111,7 +111,7 @@ fn settle(core: &mut Core, mut commands: Vec<Command<Notice, Request>>, now: Now
     (requests, writes)
 }
 
-fn list(target: &WatchTarget) -> Vec<Event<crate::core::HypervisorAnswer>> {
+fn list(target: &WatchTarget) -> Vec<Event<crate::outside::Answer>> {
     let named = |name: &str, spec: Value| {
         let metadata = json!({"name": name, "namespace": "ci", "uid": name, "resourceVersion": "5"});
         json!({"metadata": metadata, "spec": spec})

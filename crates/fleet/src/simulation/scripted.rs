@@ -4,8 +4,9 @@ use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::FakeHypervisor;
 use super::random::Random;
 use crate::core::{Concurrency, Config, Core, HypervisorAnswer};
-use crate::hypervisor::{Failure, Operation, Request};
+use crate::hypervisor::{Failure, Operation};
 use crate::notice::Notice;
+use crate::outside::{Answer, Request};
 use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget};
@@ -120,7 +121,7 @@ impl Scripted {
     pub(super) fn release(&mut self, mut reply: impl FnMut(&Operation, u64) -> Reply) {
         for (number, operation) in std::mem::take(&mut self.held) {
             let answer = self.hypervisor.carry_out(&operation, self.now, &mut self.random);
-            self.handle(vec![Event::Elsewhere(number, answer)], &mut reply);
+            self.handle(vec![Event::Elsewhere(number, Answer::Hypervisor(answer))], &mut reply);
         }
     }
 
@@ -138,7 +139,7 @@ impl Scripted {
         self.now = self.now.max(second * 1_000);
     }
 
-    fn handle(&mut self, mut events: Vec<Event<HypervisorAnswer>>, reply: &mut dyn FnMut(&Operation, u64) -> Reply) {
+    fn handle(&mut self, mut events: Vec<Event<Answer>>, reply: &mut dyn FnMut(&Operation, u64) -> Reply) {
         loop {
             for (version, key, object) in self.api.log[self.followed..].iter().cloned() {
                 let target = self.watched.iter().find(|target| target.kind.kind == key.0).cloned();
@@ -159,7 +160,7 @@ impl Scripted {
         &mut self,
         command: Command<Notice, Request>,
         reply: &mut dyn FnMut(&Operation, u64) -> Reply,
-    ) -> Vec<Event<HypervisorAnswer>> {
+    ) -> Vec<Event<Answer>> {
         match command {
             Command::Discover { .. } => vec![Event::Discovered(Ok(Discovered::All(kinds())))],
             Command::Watch { target, .. } => {
@@ -177,7 +178,7 @@ impl Scripted {
                 let answer = self.api.write(&write, "u", time(self.now).wall);
                 vec![Event::Written(write.key, answer)]
             }
-            Command::Elsewhere(number, request) => {
+            Command::Elsewhere(number, Request::Hypervisor(request)) => {
                 let operation = request.operation;
                 self.asked.push((self.second(), operation.clone()));
                 let answer = match reply(&operation, self.now / 1_000) {
@@ -188,7 +189,7 @@ impl Scripted {
                         return Vec::new();
                     }
                 };
-                vec![Event::Elsewhere(number, answer)]
+                vec![Event::Elsewhere(number, Answer::Hypervisor(answer))]
             }
             Command::Notify(notice) => {
                 self.notices.push(notice);

@@ -3,10 +3,11 @@
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
-use crate::core::{Concurrency, Config, Core, HypervisorAnswer};
+use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
 use crate::machine::End;
 use crate::notice::Notice;
+use crate::outside::{self, Answer::Hypervisor};
 use api::fleet::ClaimPhase;
 use change::{Moment, Now};
 use jiff::Timestamp;
@@ -37,7 +38,7 @@ struct Site {
 }
 
 enum Action {
-    Deliver(usize, u64, Box<Event<HypervisorAnswer>>),
+    Deliver(usize, u64, Box<Event<outside::Answer>>),
     Write(usize, u64, Box<Write>),
     /// A request arrives at the hypervisor; its answer is sent, or lost, or nobody waits for it.
     Operate {
@@ -230,10 +231,10 @@ impl World {
                 }
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
                 if self.fails(3) {
-                    let again = Event::Elsewhere(number, answer.clone());
+                    let again = Event::Elsewhere(number, Hypervisor(answer.clone()));
                     self.after(5, 20_000, Action::Deliver(site, epoch, again.into()));
                 }
-                self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, answer).into()));
+                self.after(5, 500, Action::Deliver(site, epoch, Event::Elsewhere(number, Hypervisor(answer)).into()));
             }
             Action::Follow(site, epoch, target) => self.follow(site, epoch, &target),
             Action::People => self.people(),
@@ -253,7 +254,7 @@ impl World {
         self.fails(1).then_some(Failure::Permanent(message))
     }
 
-    fn handle(&mut self, site: usize, events: Vec<Event<HypervisorAnswer>>) {
+    fn handle(&mut self, site: usize, events: Vec<Event<outside::Answer>>) {
         let now = self.time(self.sites[site].started);
         let epoch = self.sites[site].epoch;
         let commands = self.sites[site].core.handle(events, now);
@@ -273,7 +274,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, site: usize, epoch: u64, command: Command<Notice, Request>) {
+    fn carry_out(&mut self, site: usize, epoch: u64, command: Command<Notice, outside::Request>) {
         match command {
             Command::Watch { target, .. } => {
                 self.sites[site].watches.insert(target.clone(), usize::MAX);
@@ -287,7 +288,9 @@ impl World {
                 self.after(1, 100, Action::Deliver(site, epoch, event.into()));
             }
             Command::Write(write) => self.after(1, 300, Action::Write(site, epoch, write)),
-            Command::Elsewhere(number, request) => self.send(site, epoch, number, request),
+            Command::Elsewhere(number, outside::Request::Hypervisor(request)) => {
+                self.send(site, epoch, number, request);
+            }
             Command::Notify(Notice::Claim { phase: Some(ClaimPhase::Ready), ready_after: Some(_), .. }) => {
                 self.ready += 1;
             }
@@ -311,7 +314,7 @@ impl World {
             Operation::Destroy(_) | Operation::Start(_) | Operation::Configure(_) => 3_000,
             _ => 500,
         };
-        let lost = || Event::Elsewhere(number, Err(Failure::Transient("connection reset".into())));
+        let lost = || Event::Elsewhere(number, Hypervisor(Err(Failure::Transient("connection reset".into()))));
         if self.fails(8) {
             // It never arrives.
             return self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
@@ -573,7 +576,7 @@ impl World {
 
 fn written(effect: &change::Effect) -> String {
     match effect {
-        change::Effect::ApplyStatus { object } => {
+        change::Effect::ReplaceStatus { object } => {
             let status = &object["status"];
             let reason = status["conditions"].as_array().and_then(|all| all.last()).map(|last| last["reason"].clone());
             format!("status {} {} {reason:?}", status["phase"], status["vmRef"]["vmId"])

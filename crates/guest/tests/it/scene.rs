@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The secrets, all of which can be recognised.
-pub(crate) const CANARIES: [&str; 20] = [
+pub(crate) const CANARIES: [&str; 50] = [
     "canary-00-bootstrap-token-0123456789abcdef",
     "canary-01-report-token-0123456789abcdef",
     "canary-02-rsa-d-0123456789abcdef",
@@ -41,6 +41,36 @@ pub(crate) const CANARIES: [&str; 20] = [
     "canary-17-extra-0123456789abcdef",
     "canary-18-extra-0123456789abcdef",
     "canary-19-extra-0123456789abcdef",
+    "canary-20-extra-0123456789abcdef",
+    "canary-21-extra-0123456789abcdef",
+    "canary-22-extra-0123456789abcdef",
+    "canary-23-extra-0123456789abcdef",
+    "canary-24-extra-0123456789abcdef",
+    "canary-25-extra-0123456789abcdef",
+    "canary-26-extra-0123456789abcdef",
+    "canary-27-extra-0123456789abcdef",
+    "canary-28-extra-0123456789abcdef",
+    "canary-29-extra-0123456789abcdef",
+    "canary-30-extra-0123456789abcdef",
+    "canary-31-extra-0123456789abcdef",
+    "canary-32-extra-0123456789abcdef",
+    "canary-33-extra-0123456789abcdef",
+    "canary-34-extra-0123456789abcdef",
+    "canary-35-extra-0123456789abcdef",
+    "canary-36-extra-0123456789abcdef",
+    "canary-37-extra-0123456789abcdef",
+    "canary-38-extra-0123456789abcdef",
+    "canary-39-extra-0123456789abcdef",
+    "canary-40-extra-0123456789abcdef",
+    "canary-41-extra-0123456789abcdef",
+    "canary-42-extra-0123456789abcdef",
+    "canary-43-extra-0123456789abcdef",
+    "canary-44-extra-0123456789abcdef",
+    "canary-45-extra-0123456789abcdef",
+    "canary-46-extra-0123456789abcdef",
+    "canary-47-extra-0123456789abcdef",
+    "canary-48-extra-0123456789abcdef",
+    "canary-49-extra-0123456789abcdef",
 ];
 /// Whether a job was done, as GitHub's listener says it.
 pub(crate) const JOB: &str = "echo '2026-11-18 16:00:00Z: Running job: build'\n";

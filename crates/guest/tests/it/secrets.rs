@@ -26,7 +26,8 @@ fn family(of: u32) -> Vec<u32> {
 /// Everything that is written about these processes where others could read it.
 fn shown(processes: &[u32]) -> String {
     let read = |process: &u32, name: &str| std::fs::read(format!("/proc/{process}/{name}")).unwrap_or_default();
-    let texts = processes.iter().flat_map(|process| [read(process, "cmdline"), read(process, "environ")]);
+    let files = ["cmdline", "environ", "comm", "status", "mountinfo"];
+    let texts = processes.iter().flat_map(|process| files.map(|file| read(process, file)));
     texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
 }
 

@@ -36,7 +36,7 @@ impl Case {
     fn has(&mut self, starting: usize, idle: usize, busy: u32) {
         let at = Timestamp::UNIX_EPOCH;
         let named = |prefix: &str, count: usize| (0..count).map(|number| (format!("{prefix}{number}"), at)).collect();
-        let supply = Supply { starting: named("claim-", starting), idle: named("vp-", idle), busy };
+        let supply = Supply { starting: named("claim-", starting), idle: named("vp-", idle), busy, unnamed: 0 };
         self.supply.insert(Name::new("ci", "linux"), supply);
     }
 
@@ -80,6 +80,18 @@ fn a_job_is_unmet_until_a_runner_starts_it() {
     (started.state, started.runner) = (State::InProgress, Some("vp-0".into()));
     case.see(started);
     assert_eq!((case.demand(), case.reasons()), (3, vec!["Creating", "Creating"]));
+}
+
+#[test]
+fn a_job_that_a_guest_has_just_reported_needs_no_other_machine_before_jobs_are_listed() {
+    for (jobs, expected) in [(0, 1), (1, 1), (2, 2)] {
+        let mut case = Case::queued(&["pve"], jobs);
+        case.has(0, 1, 0);
+        case.supply.values_mut().for_each(|supply| supply.unnamed = 1);
+        assert_eq!(case.demand(), expected, "{jobs} jobs wait, as far as is known, and one of them runs");
+        case.has(0, 0, 1);
+        assert_eq!(case.demand(), i32::try_from(jobs).unwrap() + 1, "it ran before all of them");
+    }
 }
 
 #[test]

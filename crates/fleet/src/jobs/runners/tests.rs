@@ -114,7 +114,11 @@ fn a_runner_counts_as_gone_or_offline_only_after_a_grace_period() {
     let deadline = 110 + OFFLINE_GRACE.as_secs();
     assert_eq!(step(&serving, &known, Work::None, deadline - 1).1, Step::Wait);
     assert_eq!(step(&serving, &known, Work::None, deadline).1, Step::Remove(7));
-    let never = Known::default();
+    let unseen = Known::default();
+    let late = ONLINE_DEADLINE.as_secs();
+    assert_eq!(step(&serving, &unseen, Work::None, late).1, Step::Wait, "after a restart nobody knows before a list");
+    let mut never = Known::default();
+    never.listed(Some(&seen(false, false)), now(0).monotonic, now(0));
     assert_eq!(step(&serving, &never, Work::None, ONLINE_DEADLINE.as_secs() - 1).1, Step::Wait);
     assert_eq!(step(&serving, &never, Work::None, ONLINE_DEADLINE.as_secs()).1, Step::Remove(7));
 }

@@ -52,6 +52,18 @@ fn a_genuine_event_is_an_observation() {
 }
 
 #[test]
+fn what_could_not_be_passed_on_is_new_when_it_is_delivered_again() {
+    let (mut receiver, body) = (Receiver::default(), event(1, "queued", NOW).to_string());
+    let other = event(2, "queued", NOW).to_string();
+    receive(&mut receiver, "b", other.as_bytes());
+    for _ in 0..2 {
+        assert!(matches!(receive(&mut receiver, "a", body.as_bytes()), Verdict::Accepted(_)));
+        receiver.forget(&Delivery { event: None, id: Some("a"), signature: None, body: body.as_bytes() });
+    }
+    assert_eq!(receive(&mut receiver, "b", other.as_bytes()), Verdict::Ignored("repeated"));
+}
+
+#[test]
 fn nothing_is_parsed_before_the_signature_is_right() {
     let good = event(1, "queued", NOW).to_string();
     let cases: [Case; 7] = [

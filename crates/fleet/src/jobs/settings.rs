@@ -1,0 +1,211 @@
+//! What a `RunnerPool` says about its runners, as the fleet uses it.
+
+use super::demand::Scope;
+use super::fair::{Rules, Share};
+use super::job::Repository;
+use crate::forge::{self, address::Address};
+use api::fleet::{Github, JobSource, Lifecycle, Span};
+use bootstrap::{Limits, Runner, Source};
+use std::collections::BTreeSet;
+
+/// Where a runner is, unless the pool says something else.
+const FOLDER: &str = "/opt/actions-runner";
+/// What the owner of an enterprise begins with, in place of an organisation.
+const ENTERPRISE: &str = "enterprises/";
+
+/// The settings of the runners of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whose runners they are, and where.
+    pub address: Address,
+    /// The same as jobs name it.
+    pub scope: Scope,
+    /// Their labels, as they are written.
+    pub labels: BTreeSet<String>,
+    /// Where the fleet hears of jobs.
+    pub sources: BTreeSet<JobSource>,
+    /// Everything else.
+    pub github: Github,
+}
+
+impl Settings {
+    /// Reads them; what is wrong and what helps otherwise.
+    pub fn read(github: &Github) -> Result<Settings, (String, String)> {
+        let address = Address::github(&page(github), false)?;
+        let scope = match &address.scope {
+            forge::Scope::Enterprise(name) => {
+                Scope { owner: format!("{ENTERPRISE}{}", name.to_lowercase()), repository: None }
+            }
+            forge::Scope::Organization(name) => Scope { owner: name.to_lowercase(), repository: None },
+            forge::Scope::Repository(name) => {
+                Scope { owner: name.owner.to_lowercase(), repository: Some(name.name.to_lowercase()) }
+            }
+        };
+        Ok(Settings {
+            address,
+            scope,
+            labels: github.labels.iter().cloned().collect(),
+            sources: github.sources.iter().copied().collect(),
+            github: github.clone(),
+        })
+    }
+
+    /// Whether the fleet lists jobs.
+    pub fn polls(&self) -> bool {
+        // Nobody can list the jobs of an enterprise.
+        self.sources.contains(&JobSource::Poll) && !self.scope.owner.starts_with(ENTERPRISE)
+    }
+
+    /// The repositories that its runners serve; all of the scope if nothing is given.
+    pub fn repositories(&self) -> Option<BTreeSet<String>> {
+        let names = &self.github.repositories;
+        (!names.is_empty()).then(|| names.iter().map(|name| name.to_lowercase()).collect())
+    }
+
+    /// The runner that a guest starts.
+    pub fn runner(&self) -> Runner {
+        let program = &self.github.runner;
+        let source = match (&program.archive, &program.download) {
+            (Some(archive), _) => Source::File { path: archive.path.clone(), sha256: archive.sha256.clone() },
+            (None, Some(download)) => {
+                let version = download.version.as_deref().unwrap_or_default();
+                Source::Download { url: download.url.replace("{version}", version), sha256: download.sha256.clone() }
+            }
+            (None, None) => Source::Installed { folder: program.folder.clone().unwrap_or_else(|| FOLDER.to_owned()) },
+        };
+        let remove_credentials_at_job_start = program.remove_credentials_at_job_start;
+        Runner { source, user: program.user.clone(), remove_credentials_at_job_start }
+    }
+}
+
+/// The address of a scope, as GitHub shows it to people.
+pub fn page(github: &Github) -> String {
+    let server = github.server.trim_end_matches('/');
+    let path = match (&github.enterprise, &github.organization, &github.repository) {
+        (Some(enterprise), _, _) => format!("{ENTERPRISE}{enterprise}"),
+        (None, Some(owner), Some(name)) if !name.contains('/') => format!("{owner}/{name}"),
+        (None, _, Some(name)) => name.clone(),
+        (None, owner, None) => owner.clone().unwrap_or_default(),
+    };
+    format!("{server}/{path}")
+}
+
+/// The time limits of guests.
+pub fn limits(github: &Github, lifecycle: &Lifecycle) -> Limits {
+    let seconds = |span: &Option<Span>, or: u64| {
+        span.as_ref().and_then(Span::duration).map_or(or, |span| span.as_secs().clamp(1, 6 * 24 * 60 * 60))
+    };
+    let usual = Limits::default();
+    let wanted = &github.limits;
+    Limits {
+        idle_seconds: seconds(&wanted.idle, usual.idle_seconds),
+        job_seconds: seconds(&wanted.job, usual.job_seconds),
+        lifetime_seconds: seconds(&wanted.lifetime, seconds(&lifecycle.max_lifetime, usual.lifetime_seconds)),
+        prepare_seconds: seconds(&wanted.prepare, usual.prepare_seconds),
+        ..usual
+    }
+}
+
+/// The shares and quotas that several pools name together: of each number the smallest.
+pub fn rules<'a>(pools: impl Iterator<Item = &'a Settings>) -> Rules {
+    let mut rules = Rules::default();
+    let least = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
+    let mut named = Vec::new();
+    for settings in pools {
+        let quotas = &settings.github.quotas;
+        if let Some(quota) = quotas.owner {
+            let known = rules.owners.entry(settings.scope.owner.clone()).or_insert(quota);
+            *known = quota.min(*known);
+        }
+        rules.default.quota = least(rules.default.quota, quotas.each_repository);
+        for share in &quotas.repositories {
+            let repository = Repository::read(&share.repository)
+                .unwrap_or_else(|| Repository::new(&settings.scope.owner, &share.repository));
+            named.push((repository, Share { priority: share.priority, weight: share.weight, quota: share.quota }));
+        }
+    }
+    for (repository, mut share) in named {
+        share.quota = share.quota.or(rules.default.quota);
+        let known = rules.repositories.entry(repository).or_insert(share);
+        known.quota = least(known.quota, share.quota);
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, limits, page, rules};
+    use crate::jobs::Repository;
+    use api::fleet::{Github, Lifecycle, Span};
+    use bootstrap::Source;
+    use serde_json::{Value, json};
+
+    fn github(fields: Value) -> Github {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn settings(fields: Value) -> Settings {
+        Settings::read(&github(fields)).unwrap()
+    }
+
+    #[test]
+    fn a_scope_is_an_organisation_a_repository_or_an_enterprise() {
+        for (fields, expected, owner, repository) in [
+            (json!({"organization": "Acme"}), "https://github.com/Acme", "acme", None),
+            (
+                json!({"organization": "Acme", "repository": "Shop"}),
+                "https://github.com/Acme/Shop",
+                "acme",
+                Some("shop"),
+            ),
+            (json!({"repository": "acme/shop"}), "https://github.com/acme/shop", "acme", Some("shop")),
+            (
+                json!({"enterprise": "corp", "server": "https://git.example/"}),
+                "https://git.example/enterprises/corp",
+                "enterprises/corp",
+                None,
+            ),
+        ] {
+            assert_eq!(page(&github(fields.clone())), expected);
+            let read = settings(fields);
+            assert_eq!((read.scope.owner.as_str(), read.scope.repository.as_deref()), (owner, repository));
+            assert_eq!(read.polls(), !owner.contains('/'));
+        }
+        let (message, remedy) = Settings::read(&github(json!({"organization": "a b"}))).unwrap_err();
+        assert!(message.contains("is not the address") && !remedy.is_empty(), "{message}");
+    }
+
+    #[test]
+    fn a_runner_is_installed_unless_an_archive_or_a_download_is_named() {
+        let source = |runner: Value| settings(json!({"organization": "acme", "runner": runner})).runner().source;
+        assert_eq!(source(json!({})), Source::Installed { folder: "/opt/actions-runner".into() });
+        let url = "https://example.com/runner-{version}.tar.gz";
+        let download = json!({"download": {"url": url, "version": "2.329.0", "sha256": "ab"}});
+        let expected =
+            Source::Download { url: "https://example.com/runner-2.329.0.tar.gz".into(), sha256: "ab".into() };
+        assert_eq!(source(download), expected);
+    }
+
+    #[test]
+    fn a_guest_lives_no_longer_than_its_machine_may() {
+        let lifecycle = Lifecycle { max_lifetime: Some(Span("2h".into())), ..Lifecycle::default() };
+        assert_eq!(limits(&github(json!({})), &lifecycle).lifetime_seconds, 7_200);
+        let own = limits(&github(json!({"limits": {"lifetime": "1h", "idle": "5m"}})), &lifecycle);
+        assert_eq!((own.lifetime_seconds, own.idle_seconds), (3_600, 300));
+        assert_eq!(own.check(), Ok(()));
+    }
+
+    #[test]
+    fn of_several_quotas_the_smallest_counts() {
+        let one = json!({"organization": "acme", "quotas": {"owner": 9, "eachRepository": 4, "repositories": [
+            {"repository": "shop", "quota": 7, "weight": 2, "priority": 3}, {"repository": "other/app"},
+        ]}});
+        let other = json!({"organization": "acme", "quotas": {"owner": 5, "repositories": [{"repository": "Shop", "quota": 6}]}});
+        let all = [settings(one), settings(other)];
+        let rules = rules(all.iter());
+        assert_eq!((rules.owners["acme"], rules.default.quota), (5, Some(4)));
+        let shop = rules.of(&Repository::new("acme", "shop"));
+        assert_eq!((shop.quota, shop.weight, shop.priority), (Some(6), 2, 3));
+        assert_eq!(rules.of(&Repository::new("other", "app")).quota, Some(4));
+    }
+}

@@ -1,0 +1,143 @@
+//! A small GitHub: jobs, runners, and who gets which job. It keeps what would be wrong.
+
+use crate::forge::{
+    Answer, Ask, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId, Runners,
+};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// A registered runner.
+#[derive(Debug, Clone)]
+pub(super) struct HubRunner {
+    pub(super) name: String,
+    pub(super) is_online: bool,
+    pub(super) job: Option<u64>,
+    /// When GitHub sees that its machine is gone.
+    pub(super) lost_at: Option<u64>,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub(super) struct HubJob {
+    pub(super) runner: Option<(u64, String)>,
+    pub(super) is_done: bool,
+    pub(super) ends_at: u64,
+    pub(super) created: Timestamp,
+    pub(super) runs: u32,
+    label: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Hub {
+    pub(super) jobs: BTreeMap<u64, HubJob>,
+    pub(super) runners: BTreeMap<u64, HubRunner>,
+    next: u64,
+    pub(super) broken: Vec<String>,
+    /// All names of runners that were ever registered.
+    pub(super) registered: u64,
+}
+
+pub(super) const LABEL: &str = "pve";
+
+impl Hub {
+    pub(super) fn push(&mut self, label: &str, created: Timestamp) -> u64 {
+        self.next += 1;
+        let (runner, label) = (None, label.to_owned());
+        self.jobs.insert(self.next, HubJob { runner, is_done: false, ends_at: 0, created, runs: 0, label });
+        self.next
+    }
+
+    /// Gives jobs to runners, and ends those that are due, at this millisecond.
+    pub(super) fn pass_time(&mut self, now: u64, takes: u64) {
+        for (id, job) in self.jobs.iter_mut().filter(|(_, job)| !job.is_done) {
+            if let Some((runner, _)) = &job.runner {
+                let lost = self.runners.get(runner).is_none_or(|found| found.lost_at.is_some_and(|at| at <= now));
+                if job.ends_at <= now || lost {
+                    job.is_done = true;
+                    self.runners.remove(runner);
+                }
+            } else if job.label == LABEL
+                && let Some((number, runner)) = self
+                    .runners
+                    .iter_mut()
+                    .find(|(_, runner)| runner.is_online && runner.job.is_none() && runner.lost_at.is_none())
+            {
+                (job.runner, runner.job) = (Some((*number, runner.name.clone())), Some(*id));
+                (job.ends_at, job.runs) = (now + takes, job.runs + 1);
+            }
+        }
+        self.runners.retain(|_, runner| runner.job.is_some() || runner.lost_at.is_none_or(|at| now < at));
+    }
+
+    /// Carries out a request.
+    pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+        match ask {
+            Ask::Check => Ok(Answer::Checked(Box::default())),
+            Ask::JitConfig(wanted) => {
+                if self.runners.values().any(|runner| runner.name == wanted.name) {
+                    return Err(Failure::Exists(wanted.name.clone()));
+                }
+                self.next += 1;
+                self.registered += 1;
+                let runner = HubRunner { name: wanted.name.clone(), is_online: false, job: None, lost_at: None };
+                self.runners.insert(self.next, runner);
+                let config = Hidden::from(format!("jit-{}", self.next));
+                Ok(Answer::JitConfig(JitConfig { runner: RunnerId(self.next), config }))
+            }
+            Ask::ListRunners { name } => {
+                let is_wanted = |runner: &&HubRunner| name.as_ref().is_none_or(|name| *name == runner.name);
+                let runner = |runner: &HubRunner| Runner {
+                    name: runner.name.clone(),
+                    is_online: runner.is_online,
+                    is_busy: runner.job.is_some(),
+                    labels: [LABEL.to_owned()].into(),
+                };
+                let found = self.runners.iter().filter(|(_, found)| is_wanted(found));
+                let runners = found.map(|(id, found)| (RunnerId(*id), runner(found))).collect();
+                Ok(Answer::Runners(Runners { runners, is_complete: true }))
+            }
+            Ask::RemoveRunner(id) => match self.runners.get(&id.0) {
+                Some(runner) if runner.job.is_some() => Err(Failure::StillBusy(*id)),
+                _ => {
+                    self.runners.remove(&id.0);
+                    Ok(Answer::Done)
+                }
+            },
+            Ask::ListJobs { .. } => {
+                let open = self.jobs.iter().filter(|(_, job)| !job.is_done);
+                let jobs = open.map(|(id, found)| (JobId(*id), job(*id, found))).collect();
+                Ok(Answer::Jobs(Jobs { jobs, unread: BTreeMap::new() }))
+            }
+            Ask::Job { id, .. } => Ok(Answer::Job(self.jobs.get(&id.0).map(|found| Box::new(job(id.0, found))))),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The machine of a runner is gone.
+    pub(super) fn lose(&mut self, id: u64, name: &str, at: u64) {
+        if let Some(runner) = self.runners.get_mut(&id) {
+            if let Some(job) = runner.job.filter(|job| !self.jobs[job].is_done) {
+                self.broken.push(format!("the machine of {name} was destroyed while job {job} ran on it"));
+            }
+            runner.lost_at.get_or_insert(at);
+        }
+    }
+}
+
+fn job(id: u64, job: &HubJob) -> Job {
+    Job {
+        id: JobId(id),
+        run: id,
+        attempt: 1,
+        repository: RepositoryName { owner: "acme".into(), name: "shop".into() },
+        name: "build".into(),
+        labels: [job.label.clone()].into(),
+        status: match (&job.runner, job.is_done) {
+            (_, true) => JobStatus::Completed("success".into()),
+            (Some(_), false) => JobStatus::InProgress,
+            (None, false) => JobStatus::Queued,
+        },
+        runner: job.runner.as_ref().map(|(id, name)| (RunnerId(*id), name.clone())),
+        created: Some(job.created),
+    }
+}

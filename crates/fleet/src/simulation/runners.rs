@@ -1,0 +1,115 @@
+//! Jobs, runners and machines together: each job becomes a runner on a machine of its own, and nothing is left.
+
+use super::site::Site;
+use crate::notice::Notice;
+use serde_json::{Value, json};
+
+fn condition(status: &Value, kind: &str) -> (String, String) {
+    let all = status["conditions"].as_array().cloned().unwrap_or_default();
+    let found = all.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    (text("reason"), text("message"))
+}
+
+fn counts(status: &Value) -> [i64; 4] {
+    ["queued", "starting", "idle", "busy"].map(|field| status[field].as_i64().unwrap_or(-1))
+}
+
+/// The smallest story, found by polls alone.
+#[test]
+fn a_queued_job_becomes_a_runner_on_a_machine_and_nothing_is_left() {
+    let mut site = Site::new(1);
+    site.pool(&json!({}));
+    site.run_for(5);
+    assert_eq!((counts(&site.status()), site.hypervisor.clones), ([0, 0, 0, 0], 0), "there is no job");
+    assert_eq!(condition(&site.status(), "Connected").0, "Connected");
+    site.push(super::hub::LABEL);
+    site.run_for(310);
+    let booting = site.status();
+    let seen: Vec<i64> = counts(&booting).to_vec();
+    assert!(site.hypervisor.clones == 1, "{seen:?} {booting}");
+    site.run_for(120);
+    assert_eq!(site.left(), [""; 0]);
+    assert_eq!((site.hypervisor.clones, site.hub.registered), (1, 1), "one job, one machine, one runner");
+    assert_eq!(counts(&site.status()), [0, 0, 0, 0]);
+    assert!(!site.shows_a_token(), "no secret is in any object");
+    assert!(site.notices.iter().any(|notice| matches!(notice, Notice::GuestEnded { is_expected: true, .. })));
+}
+
+#[test]
+fn a_webhook_leads_to_a_machine_at_once_and_the_counts_of_the_pool_say_how_far_it_is() {
+    let mut site = Site::new(2);
+    site.webhooks = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.push(super::hub::LABEL);
+    site.run_for(2);
+    assert_eq!(site.hypervisor.clones, 2, "polls come every five minutes");
+    assert_eq!(counts(&site.status()), [2, 2, 0, 0]);
+    assert_eq!(
+        condition(&site.status(), "Demand"),
+        ("JobsWaiting".into(), "2 jobs wait: 2 for a machine that boots".into())
+    );
+    site.run_for(20);
+    assert_eq!(counts(&site.status()), [0, 0, 0, 2]);
+    site.run_for(60);
+    assert_eq!(site.left(), [""; 0]);
+}
+
+#[test]
+fn a_runner_is_removed_before_its_machine_and_a_job_that_runs_is_waited_for() {
+    let mut site = Site::new(3);
+    site.webhooks = true;
+    site.pool(&json!({"scaling": {"minReplicas": 2, "maxReplicas": 2}}));
+    site.run_for(40);
+    assert_eq!(counts(&site.status()), [0, 0, 2, 0]);
+    site.push(super::hub::LABEL);
+    site.run_for(5);
+    assert_eq!(counts(&site.status())[3], 1);
+    site.delete("RunnerPool", "linux");
+    site.run_for(10);
+    assert_eq!(site.hypervisor.vms.len(), 1, "the idle one is gone, the busy one is not");
+    assert_eq!(site.hub.runners.len(), 1);
+    site.run_for(60);
+    assert_eq!(site.left(), [""; 0]);
+    assert!(site.api.all("RunnerPool").is_empty());
+}
+
+#[test]
+fn a_token_is_useless_after_its_first_use() {
+    let mut site = Site::new(4);
+    site.pool(&json!({"scaling": {"minReplicas": 1, "maxReplicas": 1}}));
+    site.run_for(40);
+    assert_eq!(counts(&site.status()), [0, 0, 1, 0]);
+    let machine = site.hypervisor.vms.keys().next().cloned().unwrap();
+    let token = site.token_of(&machine);
+    assert_eq!(site.tokens, [token], "one machine, one token");
+    assert!(!site.shows_a_token());
+}
+
+/// Crashes of the operator, lost and late answers of GitHub, lost webhooks: every job runs once, and nothing is left.
+#[test]
+fn every_job_runs_once_and_nothing_is_left_whatever_is_lost_and_however_often_the_operator_ends() {
+    for seed in 0..super::seeds(40) {
+        let mut site = Site::new(seed);
+        (site.has_faults, site.webhooks) = (true, seed % 3 > 0);
+        site.pool(&json!({}));
+        for _ in 0..6 {
+            for _ in 0..=site.random.below(3) {
+                site.push(super::hub::LABEL);
+            }
+            let pause = site.random.between(5, 120);
+            site.run_for(pause);
+        }
+        site.has_faults = false;
+        for _ in 0..60 {
+            site.run_for(60);
+            if site.left().is_empty() {
+                break;
+            }
+        }
+        assert_eq!(site.left(), [""; 0], "seed {seed} at second {}", site.second());
+        assert!(!site.shows_a_token(), "seed {seed}");
+    }
+}

@@ -1,0 +1,495 @@
+//! One operator with a pool of runners: its API server, hypervisor, GitHub, border and guests, of which answers get lost and which it survives.
+
+use super::api_server::{ApiServer, id, kinds, report};
+use super::hub::{Hub, LABEL};
+use super::hypervisor::FakeHypervisor;
+use super::random::Random;
+use crate::bootstrap::{Registry, Reply as Bootstrapped};
+use crate::core::{Concurrency, Config, Core};
+use crate::hypervisor::{self, Operation, Power};
+use crate::inbox::Received;
+use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
+use crate::notice::Notice;
+use crate::outside::{Answer, Ask, Minted, Reply, Request};
+use crate::{bootstrap as border, forge};
+use bootstrap::{Attestation, Config as GuestConfig, End, EndReason, Exchange, Phase, Report, Secret, Step};
+use change::{Moment, Now};
+use jiff::Timestamp;
+use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// So long a machine boots, a runner starts, and a job takes, in milliseconds.
+const BOOT: u64 = 8_000;
+const JOB: u64 = 45_000;
+const TICK: u64 = 500;
+
+/// A guest in a machine.
+struct Guest {
+    config: GuestConfig,
+    nonce: String,
+    boots_at: u64,
+    report: Option<(Secret, u64)>,
+    was_busy: bool,
+}
+
+pub(super) struct Site {
+    core: Core,
+    pub(super) api: ApiServer,
+    pub(super) hypervisor: FakeHypervisor,
+    pub(super) hub: Hub,
+    registry: Registry,
+    is_open: bool,
+    inbox: Vec<Received>,
+    receiving: Option<u64>,
+    /// By machine.
+    guests: BTreeMap<String, Guest>,
+    /// The configuration that each machine would start with.
+    seeds: BTreeMap<String, GuestConfig>,
+    pub(super) random: Random,
+    pub(super) has_faults: bool,
+    pub(super) webhooks: bool,
+    /// How each job stood when webhooks were sent last.
+    announced: BTreeSet<(u64, String)>,
+    now: u64,
+    started: u64,
+    followed: usize,
+    watched: BTreeSet<WatchTarget>,
+    /// Answers that are late, with the process that asked.
+    late: Vec<(u64, u64, u64, Answer)>,
+    epoch: u64,
+    pub(super) notices: Vec<Notice>,
+    /// Everything that was written to the API server, for canaries.
+    pub(super) tokens: Vec<String>,
+}
+
+impl Site {
+    pub(super) fn new(seed: u64) -> Site {
+        let mut site = Site {
+            core: core(now(0, 0)),
+            api: ApiServer::default(),
+            hypervisor: FakeHypervisor::default(),
+            hub: Hub::default(),
+            registry: Registry::default(),
+            is_open: false,
+            inbox: Vec::new(),
+            receiving: None,
+            guests: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+            random: Random(seed.wrapping_mul(6_271).wrapping_add(3)),
+            has_faults: false,
+            webhooks: false,
+            announced: BTreeSet::new(),
+            now: 0,
+            started: 0,
+            followed: 0,
+            watched: BTreeSet::new(),
+            late: Vec::new(),
+            epoch: 0,
+            notices: Vec::new(),
+            tokens: Vec::new(),
+        };
+        site.hypervisor.keeps_running = true;
+        site.create("HypervisorCluster", "pve", &json!({"provider": "proxmox", "endpoint": "https://pve:8006"}));
+        let resources = json!({"cpu": 1, "memory": "1Gi"});
+        let template = json!({
+            "hypervisorClusterRef": {"name": "pve"}, "template": {"proxmox": {"tag": "base"}},
+            "resources": resources, "cloudInit": {},
+        });
+        site.create("HypervisorMachineTemplate", "small", &template);
+        site.handle(vec![Event::Tick]);
+        site
+    }
+
+    pub(super) fn create(&mut self, kind: &str, name: &str, spec: &Value) {
+        let metadata = json!({"name": name});
+        let object = json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec});
+        self.api.create(object, "u", wall(self.now));
+    }
+
+    /// A pool of runners.
+    pub(super) fn pool(&mut self, more: &Value) {
+        let github = json!({
+            "organization": "acme", "labels": [LABEL], "credentials": {"token": {"name": "gh", "key": "token"}},
+        });
+        let mut spec = json!({
+            "templateRef": {"name": "small"},
+            "scaling": {"maxReplicas": 4, "scaleDownDelay": "20s"},
+            "workload": {"type": "github-actions", "config": {"github": github}},
+        });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.create("RunnerPool", "linux", &spec);
+    }
+
+    pub(super) fn delete(&mut self, kind: &str, name: &str) {
+        self.api.delete(&id(kind, name), wall(self.now));
+    }
+
+    pub(super) fn push(&mut self, label: &str) -> u64 {
+        self.hub.push(label, wall(self.now))
+    }
+
+    pub(super) fn second(&self) -> u64 {
+        self.now / 1_000
+    }
+
+    /// The process ends and another one starts: what was in memory is gone.
+    pub(super) fn crash(&mut self) {
+        self.epoch += 1;
+        self.started = self.now;
+        self.core = core(self.time());
+        (self.registry, self.is_open) = (Registry::default(), false);
+        (self.inbox, self.receiving) = (Vec::new(), None);
+        (self.followed, self.watched) = (self.api.log.len(), BTreeSet::new());
+        self.handle(vec![Event::Tick]);
+    }
+
+    /// Lets time pass.
+    pub(super) fn run_for(&mut self, seconds: u64) {
+        let end = self.now + seconds * 1_000;
+        while self.now < end {
+            self.now += TICK;
+            self.hub.pass_time(self.now, JOB);
+            self.send_webhooks();
+            self.pass_guests();
+            if self.has_faults && self.random.below(240) == 0 {
+                self.crash();
+            }
+            let due: Vec<_> = self.late.iter().filter(|late| late.0 <= self.now).cloned().collect();
+            self.late.retain(|late| late.0 > self.now);
+            let mut events: Vec<Event<Answer>> = vec![Event::Tick];
+            let mine = due.into_iter().filter(|late| late.1 == self.epoch);
+            events.extend(mine.map(|(_, _, number, answer)| Event::Elsewhere(number, answer)));
+            self.handle(events);
+        }
+    }
+
+    fn time(&self) -> Now {
+        now(self.now, self.started)
+    }
+
+    /// How each job stands.
+    fn shown(&self) -> BTreeSet<(u64, String)> {
+        let shown = |job: &super::hub::HubJob| format!("{:?} {}", job.runner, job.is_done);
+        self.hub.jobs.iter().map(|(id, job)| (*id, shown(job))).collect()
+    }
+
+    fn send_webhooks(&mut self) {
+        let after = self.shown();
+        let before = std::mem::replace(&mut self.announced, after.clone());
+        for (id, _) in after.difference(&before).cloned() {
+            if !self.webhooks || !self.is_open || (self.has_faults && self.random.chance(20)) {
+                continue;
+            }
+            let job = &self.hub.jobs[&id];
+            let state = match (&job.runner, job.is_done) {
+                (_, true) => State::Completed,
+                (Some(_), false) => State::InProgress,
+                (None, false) => State::Queued,
+            };
+            let facts = Facts {
+                key: JobKey::Job { id, attempt: 1 },
+                repository: Repository::new("acme", "shop"),
+                run: id,
+                name: "build".into(),
+                labels: [LABEL.to_owned()].into(),
+                group: None,
+                state,
+                runner: job.runner.as_ref().map(|(_, name)| name.clone()),
+                conclusion: job.is_done.then(|| "success".to_owned()),
+                created: Some(job.created),
+                started: None,
+                completed: None,
+            };
+            let (source, at) = (Source::Webhook, wall(self.now));
+            self.inbox.push(Received::Job(Box::new(Observation { source, at, facts })));
+        }
+    }
+
+    /// What guests do.
+    fn pass_guests(&mut self) {
+        let machines: Vec<String> = self.guests.keys().cloned().collect();
+        for machine in machines {
+            let Some(mut guest) = self.guests.remove(&machine) else { continue };
+            let is_on = self.hypervisor.vms.get(&machine).is_some_and(|vm| vm.power == Power::Running);
+            if !is_on {
+                continue;
+            }
+            if guest.boots_at <= self.now && self.is_open && !self.pass_guest(&machine, &mut guest) {
+                if let Some(vm) = self.hypervisor.vms.get_mut(&machine) {
+                    vm.switch_off();
+                }
+                continue;
+            }
+            self.guests.insert(machine, guest);
+        }
+    }
+
+    /// One guest; false if it ends.
+    fn pass_guest(&mut self, machine: &str, guest: &mut Guest) -> bool {
+        let claim = guest.config.claim.clone();
+        let Some((report, runner)) = guest.report.clone() else {
+            // It asks every two seconds.
+            if !self.now.is_multiple_of(2_000) {
+                return true;
+            }
+            let exchange = Exchange {
+                claim,
+                attestation: guest.config.attestation.clone(),
+                nonce: Secret::new(guest.nonce.clone()),
+                version: String::new(),
+            };
+            let answer = self.registry.exchange(&exchange, wall(self.now));
+            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+            match answer.reply {
+                Bootstrapped::Granted(grant) => {
+                    let runner: u64 = grant.jit_config.expose().trim_start_matches("jit-").parse().unwrap();
+                    guest.report = Some((grant.report_token, runner));
+                    if let Some(found) = self.hub.runners.get_mut(&runner) {
+                        found.is_online = true;
+                    }
+                    return true;
+                }
+                Bootstrapped::Refused { refusal, .. } => return refusal.retry_after_seconds.is_some(),
+                Bootstrapped::Accepted(_) => panic!("an exchange is not a report"),
+            }
+        };
+        let found = self.hub.runners.get(&runner);
+        let job = found.and_then(|runner| runner.job);
+        let phase = if job.is_some() { Phase::Running } else { Phase::Idle };
+        let is_gone = found.is_none();
+        let is_news = (job.is_some() && !guest.was_busy) || self.now.is_multiple_of(30_000);
+        guest.was_busy |= job.is_some();
+        if is_gone {
+            let reason = if guest.was_busy { EndReason::JobCompleted } else { EndReason::RunnerExited };
+            let end = End {
+                claim,
+                reason,
+                step: Step::Job,
+                message: "the runner has ended".into(),
+                ran_job: guest.was_busy,
+                exit_code: Some(0),
+                log: String::new(),
+            };
+            let answer = self.registry.end(&report, &end);
+            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+            return false;
+        }
+        if is_news {
+            let uptime_seconds = (self.now - guest.boots_at) / 1_000;
+            let answer = self.registry.report(&report, &Report { claim: claim.clone(), phase, uptime_seconds });
+            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+            if matches!(answer.reply, Bootstrapped::Refused { .. }) {
+                self.hub.broken.push(format!("the guest of machine {machine} of claim {} was refused", claim.name));
+            }
+        }
+        true
+    }
+
+    fn handle(&mut self, mut events: Vec<Event<Answer>>) {
+        for round in 0.. {
+            assert!(round < 2_000, "it does not come to rest");
+            for (version, key, object) in self.api.log[self.followed..].iter().cloned() {
+                let target = self.watched.iter().find(|target| target.kind.kind == key.0).cloned();
+                let event = report(&(version, key, object));
+                events.extend(target.map(|target| Event::Watched(target, event)));
+            }
+            self.followed = self.api.log.len();
+            if let Some(number) = self.receiving.filter(|_| !self.inbox.is_empty()) {
+                self.receiving = None;
+                let received = std::mem::take(&mut self.inbox);
+                let records = self.registry_records(&received);
+                events.push(Event::Elsewhere(number, Answer::Border(Reply::Received(received, records))));
+            }
+            if events.is_empty() {
+                return;
+            }
+            for command in self.core.handle(std::mem::take(&mut events), self.time()) {
+                events.extend(self.carry_out(command));
+            }
+        }
+    }
+
+    fn registry_records(&self, received: &[Received]) -> Vec<border::Record> {
+        use border::Notice as Said;
+        let uid = |one: &Received| match one {
+            Received::Guest(
+                Said::Attested(claim)
+                | Said::Granted(claim)
+                | Said::TokenReused(claim)
+                | Said::Refused(claim, _)
+                | Said::Reported(claim, _),
+            ) => Some(claim.uid.clone()),
+            Received::Guest(Said::Ended(end)) => Some(end.claim.uid.clone()),
+            Received::Job(_) => None,
+        };
+        let uids: BTreeSet<String> = received.iter().filter_map(uid).collect();
+        uids.iter().filter_map(|uid| self.registry.record(uid).cloned()).collect()
+    }
+
+    fn carry_out(&mut self, command: Command<Notice, Request>) -> Vec<Event<Answer>> {
+        match command {
+            Command::Discover { .. } => vec![Event::Discovered(Ok(Discovered::All(kinds())))],
+            Command::Watch { target, .. } => {
+                let kind = target.kind.kind.clone();
+                let objects = self.api.objects.iter().filter(|(key, _)| key.0 == kind);
+                let mut events: Vec<WatchEvent> =
+                    objects.map(|(key, object)| report(&(0, key.clone(), Some(object.clone())))).collect();
+                let version = self.api.log.len().to_string();
+                events.push(WatchEvent::Listed { all: self.api.all(&kind), version, verifies: false });
+                self.watched.insert(target.clone());
+                events.into_iter().map(|event| Event::Watched(target.clone(), event)).collect()
+            }
+            Command::Write(write) => {
+                let answer = self.api.write(&write, "u", wall(self.now));
+                vec![Event::Written(write.key, answer)]
+            }
+            Command::Elsewhere(number, Request::Hypervisor(request)) => {
+                let answer = Answer::Hypervisor(self.operate(&request.operation));
+                vec![Event::Elsewhere(number, answer)]
+            }
+            Command::Elsewhere(number, Request::Forge(request)) => self.ask_hub(number, &request.ask),
+            Command::Elsewhere(number, Request::ForgetForge(_)) => {
+                vec![Event::Elsewhere(number, Answer::Border(Reply::Done))]
+            }
+            Command::Elsewhere(number, Request::Border(ask)) => self.ask_border(number, ask),
+            Command::Notify(notice) => {
+                self.notices.push(notice);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn operate(&mut self, operation: &Operation) -> Result<hypervisor::Answer, hypervisor::Failure> {
+        if let Operation::Destroy(target) = operation
+            && let Some(guest) = self.guests.remove(&target.id.0)
+            && let Some((_, runner)) = guest.report
+        {
+            self.hub.lose(runner, &target.id.0, self.now + 60_000);
+        }
+        if let Operation::Configure(blueprint) = operation {
+            let text = blueprint.seed.as_ref().map(|seed| seed.files["user-data"].clone()).unwrap_or_default();
+            let data: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+            let files = data["write_files"].as_array().into_iter().flatten();
+            let found = files.clone().find(|file| file["path"] == "/etc/virtpilot/guest.json");
+            let config = found.and_then(|file| serde_json::from_str(file["content"].as_str().unwrap_or_default()).ok());
+            if let Some(config) = config {
+                self.seeds.insert(blueprint.id.0.clone(), config);
+            }
+        }
+        let answer = self.hypervisor.carry_out(operation, self.now, &mut self.random);
+        if let (Operation::Start(target), Ok(_)) = (operation, &answer)
+            && let Some(config) = self.seeds.get(&target.id.0)
+            && !self.guests.contains_key(&target.id.0)
+        {
+            let nonce = format!("{:0>40}", self.now);
+            let guest =
+                Guest { config: config.clone(), nonce, boots_at: self.now + BOOT, report: None, was_busy: false };
+            self.guests.insert(target.id.0.clone(), guest);
+        }
+        answer
+    }
+
+    /// Some requests never arrive, of others the answer is lost, and some answers are late.
+    fn ask_hub(&mut self, number: u64, ask: &forge::Ask) -> Vec<Event<Answer>> {
+        let lost = || Answer::Forge(Err(forge::Failure::Transient("connection reset".into())));
+        let fails = self.has_faults && *ask != forge::Ask::Check;
+        if fails && self.random.chance(8) {
+            return vec![Event::Elsewhere(number, lost())];
+        }
+        let answer = self.hub.carry_out(ask);
+        if fails && self.random.chance(8) {
+            return vec![Event::Elsewhere(number, lost())];
+        }
+        if fails && self.random.chance(20) {
+            let at = self.now + self.random.between(500, 8_000);
+            self.late.push((at, self.epoch, number, Answer::Forge(answer)));
+            return Vec::new();
+        }
+        vec![Event::Elsewhere(number, Answer::Forge(answer))]
+    }
+
+    fn ask_border(&mut self, number: u64, ask: Ask) -> Vec<Event<Answer>> {
+        let reply = match ask {
+            Ask::Receive => {
+                assert_eq!(self.receiving.replace(number), None, "one waits at a time");
+                return Vec::new();
+            }
+            Ask::Mint { claim, life } => {
+                let mut random = [0; 32];
+                random.iter_mut().for_each(|byte| *byte = u8::try_from(self.random.below(256)).unwrap());
+                let (uid, at) = (claim.uid.clone(), wall(self.now));
+                let token = self.registry.mint(claim, random, life, at).unwrap();
+                self.tokens.push(token.expose().to_owned());
+                let record = self.registry.record(&uid).cloned().unwrap();
+                let (endpoint, ca) = ("https://operator:8444".to_owned(), "pem".to_owned());
+                Reply::Minted(Box::new(Minted { token, record, endpoint, ca }))
+            }
+            Ask::Restore(records) => {
+                self.registry.add(records);
+                self.is_open = true;
+                Reply::Done
+            }
+            Ask::Offer { uid, offer } => {
+                self.registry.offer(&uid, *offer);
+                Reply::Done
+            }
+            Ask::Drain(uid) => {
+                self.registry.drain(&uid);
+                Reply::Done
+            }
+            Ask::Forget(uid) => {
+                self.registry.forget(&uid);
+                Reply::Done
+            }
+        };
+        vec![Event::Elsewhere(number, Answer::Border(reply))]
+    }
+
+    /// What is left, and what was wrong.
+    pub(super) fn left(&self) -> Vec<String> {
+        let mut left = self.hub.broken.clone();
+        left.extend(self.hypervisor.broken.clone());
+        let claims = self.api.objects.iter().filter(|(key, _)| key.0 == "MachineClaim");
+        left.extend(claims.map(|(key, claim)| format!("claim {} is left: {}", key.2, claim["status"])));
+        left.extend(self.hypervisor.vms.keys().map(|vm| format!("machine {vm} is left")));
+        left.extend(self.hub.runners.values().map(|runner| format!("runner {} is left", runner.name)));
+        for (id, job) in &self.hub.jobs {
+            if !job.is_done || job.runs != 1 {
+                left.push(format!("job {id} is done: {}, and was started {} times", job.is_done, job.runs));
+            }
+        }
+        left
+    }
+
+    /// The status of the pool.
+    pub(super) fn status(&self) -> Value {
+        self.api.objects[&id("RunnerPool", "linux")]["status"].clone()
+    }
+
+    /// Whether a guest's token is in any object of the API server.
+    pub(super) fn shows_a_token(&self) -> bool {
+        let all: String = self.api.log.iter().map(|(_, _, object)| format!("{object:?}")).collect();
+        self.tokens.iter().any(|token| all.contains(token)) || all.contains("jit-")
+    }
+
+    /// The token of a machine's guest.
+    pub(super) fn token_of(&self, machine: &str) -> String {
+        let Attestation::Token { token } = &self.seeds[machine].attestation;
+        token.expose().to_owned()
+    }
+}
+
+fn core(now: Now) -> Core {
+    Core::new(Config { operator: "o".into(), concurrency: Concurrency::default() }, now)
+}
+
+fn wall(millis: u64) -> Timestamp {
+    Timestamp::from_millisecond(1_800_000_000_000 + i64::try_from(millis).unwrap()).unwrap()
+}
+
+fn now(millis: u64, started: u64) -> Now {
+    Now { wall: wall(millis), monotonic: Moment::since_start(Duration::from_millis(millis - started)) }
+}
