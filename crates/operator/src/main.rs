@@ -49,6 +49,8 @@ enum Command {
     Check(command::check::Arguments),
     /// Show and explain the machines of the fleet, check its hypervisors, and convert manifests of its predecessor
     Fleet(command::fleet::Arguments),
+    /// List the CI jobs that wait for a machine of the fleet, and why
+    Queue(command::queue::Arguments),
     /// Find wrong annotations in YAML files, and faults of asset packs, without a cluster
     Lint(command::lint::Arguments),
     /// Print the objects that install the operator
@@ -110,6 +112,7 @@ fn run(command: Command, flags: &[String]) -> anyhow::Result<ExitCode> {
         Command::Explain(arguments) => done(command::explain::run(&arguments)),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Fleet(arguments) => command::fleet::run(&arguments),
+        Command::Queue(arguments) => command::queue::run(&arguments),
         Command::Lint(arguments) => command::lint::run(&arguments),
         Command::Manifests(arguments) => done(command::manifests::run(arguments)),
         Command::Rbac(arguments) => done(command::rbac::run(&arguments)),

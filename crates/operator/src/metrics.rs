@@ -165,6 +165,11 @@ impl Metrics {
         self.fleet.iter().for_each(|fleet| fleet.exchanged(exchange));
     }
 
+    /// Counts a request to one of the servers of the fleet.
+    pub(crate) fn fleet_request(&self, server: &'static str, result: &'static str) {
+        self.fleet.iter().for_each(|fleet| fleet.requested(server, result));
+    }
+
     /// Updates the metrics of an object of the fleet.
     pub(crate) fn observe_fleet(&self, target: &WatchTarget, event: &WatchEvent) {
         self.fleet.iter().for_each(|fleet| fleet.observe(target, event));

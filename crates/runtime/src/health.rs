@@ -80,7 +80,8 @@ pub async fn serve(
     Ok(())
 }
 
-async fn listen(address: &BindAddress, what: &str) -> anyhow::Result<TcpListener> {
+/// Listens at an address. A port that is taken is an error that says what to do.
+pub async fn listen(address: &BindAddress, what: &str) -> anyhow::Result<TcpListener> {
     let bound = match address {
         BindAddress::Every(port) => bind_every(*port),
         BindAddress::Host(text) => TcpListener::bind(text).await,

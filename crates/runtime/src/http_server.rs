@@ -18,10 +18,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// One more client ends the oldest connection: nobody can keep others out by holding connections.
 const CONNECTIONS: usize = 64;
 /// After a failure to accept, such as too many open files.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection, encrypted or not.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Answers until the process ends, one request for each connection.
@@ -60,7 +60,7 @@ async fn answer(stream: TcpStream, acceptor: Option<TlsAcceptor>, routes: Router
 }
 
 /// One type for both kinds of connections, so that the code that answers is there once.
-async fn handshake(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Stream>> {
+pub(crate) async fn handshake(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Stream>> {
     Ok(match acceptor {
         Some(acceptor) => Box::new(acceptor.accept(stream).await?),
         None => Box::new(stream),

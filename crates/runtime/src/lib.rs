@@ -5,6 +5,7 @@
 
 pub mod access;
 mod batch;
+pub mod bounded;
 pub mod clock;
 pub mod elsewhere;
 pub mod health;

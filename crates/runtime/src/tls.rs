@@ -12,6 +12,8 @@ use tokio_rustls::TlsAcceptor;
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
 pub struct Source {
+    /// What it is the certificate of, such as `the metrics`.
+    pub of: &'static str,
     /// These files; they are read again when they change.
     pub files: Option<Files>,
     /// Without files, and until there are any, a new one for these names, which nobody has signed.
@@ -28,7 +30,7 @@ pub struct Files {
 }
 
 /// The certificate in use.
-pub(crate) struct Certificate {
+pub struct Certificate {
     source: Source,
     /// When its files were written.
     written: Option<[SystemTime; 2]>,
@@ -37,26 +39,26 @@ pub(crate) struct Certificate {
 
 impl Certificate {
     /// An error if it cannot be used.
-    pub(crate) fn load(source: Source) -> anyhow::Result<Certificate> {
+    pub fn load(source: Source) -> anyhow::Result<Certificate> {
         let written = written(&source);
         if let (Some(files), None) = (&source.files, written) {
             let file = files.certificate.display();
-            tracing::warn!("the certificate of the metrics is self-signed until {file} and its key exist");
+            tracing::warn!("the certificate of {} is self-signed until {file} and its key exist", source.of);
         }
         Ok(Certificate { acceptor: acceptor(&source, written.is_some())?, source, written })
     }
 
     /// What accepts the next connection. Files that cannot be used leave the last certificate in use.
-    pub(crate) fn acceptor(&mut self) -> TlsAcceptor {
+    pub fn acceptor(&mut self) -> TlsAcceptor {
         let written = written(&self.source);
         if written.is_some() && written != self.written {
             self.written = written;
             match acceptor(&self.source, true) {
                 Ok(acceptor) => {
                     self.acceptor = acceptor;
-                    tracing::info!("the certificate of the metrics has changed");
+                    tracing::info!("the certificate of {} has changed", self.source.of);
                 }
-                Err(error) => tracing::warn!("the last certificate of the metrics stays in use: {error:#}"),
+                Err(error) => tracing::warn!("the last certificate of {} stays in use: {error:#}", self.source.of),
             }
         }
         self.acceptor.clone()

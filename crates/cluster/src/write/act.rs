@@ -14,6 +14,8 @@ use std::time::Duration;
 // JSON is YAML, too.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
+/// All that the server says if a JSON patch cannot be applied to the object as it is.
+const NOT_AS_TESTED: &str = "the server rejected our request due to an error in our request";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
@@ -115,11 +117,24 @@ fn prepare(effect: Effect, field_manager: &str, served: &Served, key: &Key) -> P
             ready(Method::POST, url, JSON, object, Expected::Created)
         }
         Effect::Replace { object } => ready(Method::PUT, managed_url, JSON, object, Expected::Object),
-        Effect::ApplyStatus { object } => {
-            let url = format!("{object_url}/status?fieldManager={field_manager}&force=true&fieldValidation=Strict");
-            ready(Method::PATCH, url, APPLY, object, Expected::Object)
+        Effect::ReplaceStatus { object } => {
+            let url = format!("{object_url}/status?fieldManager={field_manager}&fieldValidation=Strict");
+            ready(Method::PATCH, url, JSON_PATCH, status_patch(object), Expected::Object)
         }
     }
+}
+
+/// Replaces the status of an object of our own. The server spends a third less on it than on an apply, which it reads as YAML and merges.
+fn status_patch(mut object: Value) -> Value {
+    let mut patch = Vec::new();
+    if let Some(uid) = object["metadata"]["uid"].as_str() {
+        patch.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+    }
+    if let Some(version) = object["metadata"]["resourceVersion"].as_str() {
+        patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}));
+    }
+    patch.push(json!({"op": "add", "path": "/status", "value": object["status"].take()}));
+    Value::Array(patch)
 }
 
 /// The address of an apply; an unknown field is an error.
@@ -180,6 +195,8 @@ pub(crate) fn explain(failure: Failure, key: &Key) -> WriteError {
             WriteError::Refused { key, code, message: shown(&message) }
         }
         Failure::Answered { code: 409, .. } => WriteError::Stale(key),
+        // What a JSON patch tests is not so: the object is another one of the same name.
+        Failure::Answered { code: 422, message } if message == NOT_AS_TESTED => WriteError::Stale(key),
         Failure::Answered { code: 422, message } if message.contains("Duplicate value") => {
             WriteError::KeyChanged { key, message: shown(&message) }
         }
@@ -236,8 +253,8 @@ mod tests {
             (Effect::Create { object: object.clone() }, "POST /api/v1/namespaces/n/services?fieldManager=me"),
             (Effect::Replace { object: object.clone() }, "PUT /api/v1/namespaces/n/services/x?fieldManager=me"),
             (
-                Effect::ApplyStatus { object: object.clone() },
-                "PATCH /api/v1/namespaces/n/services/x/status?fieldManager=me&force=true&fieldValidation=Strict",
+                Effect::ReplaceStatus { object: object.clone() },
+                "PATCH /api/v1/namespaces/n/services/x/status?fieldManager=me&fieldValidation=Strict",
             ),
             (Effect::JsonPatch { patch: object.clone() }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
             (Effect::HandBack { patch: object }, "PATCH /api/v1/namespaces/n/services/x?fieldManager=me"),
@@ -257,6 +274,8 @@ mod tests {
         let conflict = "Apply failed with 1 conflict: conflict with \"someone\": .spec.type";
         assert!(matches!(explained(409, conflict), WriteError::Refused { code: 409, .. }));
         assert!(matches!(explained(409, "the object has been modified"), WriteError::Stale(_)));
+        assert!(matches!(explained(422, super::NOT_AS_TESTED), WriteError::Stale(_)));
+        assert!(matches!(explained(422, "spec.type: Invalid value"), WriteError::Refused { code: 422, .. }));
         assert!(matches!(explained(422, "Duplicate value: \"x\""), WriteError::KeyChanged { .. }));
         assert!(matches!(explained(403, "forbidden"), WriteError::Refused { code: 403, .. }));
         let untyped = "failed to create typed patch object: .spec.x: field not declared in schema";

@@ -2,6 +2,7 @@
 
 use super::print;
 use super::value::{account, boolean, namespace, products, secret};
+use crate::fleet::servers::PublicAddress;
 use crate::pack::Pack;
 use install::{Account, FLEET_NAMESPACE, FleetSettings, Installation, Products, Settings};
 
@@ -49,6 +50,17 @@ pub(crate) struct Arguments {
     /// The ports of hypervisors that the fleet may connect to
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_values_t = FleetSettings::default().hypervisor_ports)]
     fleet_hypervisor_ports: Vec<u16>,
+    /// Where the machines of the fleet reach its bootstrap endpoint; without it no runner is started
+    #[arg(long, value_name = "HOST:PORT", value_parser = public_address)]
+    fleet_bootstrap_address: Option<String>,
+    /// How the Service of the fleet, for webhooks and the bootstrap endpoint, is reached
+    #[arg(long, default_value_t = FleetSettings::default().service_type, value_name = "TYPE", value_parser = ["ClusterIP", "NodePort", "LoadBalancer"])]
+    fleet_service_type: String,
+}
+
+/// Checks the address, which is passed on as it is.
+fn public_address(text: &str) -> Result<String, String> {
+    PublicAddress::parse(text).map(|_| text.to_owned())
 }
 
 /// What the fleet may reach.
@@ -82,6 +94,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             secrets: fleet.fleet_secrets.into_iter().collect(),
             kubevirt: fleet.fleet_kubevirt_namespaces.into_iter().collect(),
             hypervisor_ports: arguments.fleet_hypervisor_ports,
+            bootstrap_address: arguments.fleet_bootstrap_address,
+            service_type: arguments.fleet_service_type,
         },
     };
     let installation = Installation::new(&pack.load()?, &settings).map_err(|problems| pack.without_role(&problems))?;

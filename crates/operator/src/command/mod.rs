@@ -20,6 +20,7 @@ mod object_name;
 pub(crate) mod plan;
 mod profile;
 mod published;
+pub(crate) mod queue;
 pub(crate) mod rbac;
 pub(crate) mod render;
 pub(crate) mod rollback;
@@ -31,6 +32,7 @@ mod target;
 pub(crate) mod up;
 mod value;
 pub(crate) mod version;
+mod watch;
 mod wrap;
 
 use anyhow::Context;

@@ -1,6 +1,7 @@
 //! `run`: runs the operator.
 
 mod fleet_product;
+mod fleet_servers;
 
 use super::logging::Logging;
 use super::skew;
@@ -14,6 +15,7 @@ use autopilot::{Config, Previews};
 use catalog::Catalog;
 use cluster::lease::Replica;
 use cluster::{KubeconfigContext, Permit, Server, Timeouts, lease};
+use fleet_servers::FleetServers;
 use futures::FutureExt;
 use runtime::access::Guard;
 use runtime::traces::collect::Collected;
@@ -91,6 +93,8 @@ pub(crate) struct Arguments {
     /// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT, and no traces without them
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
+    #[command(flatten)]
+    servers: FleetServers,
     #[command(flatten)]
     logging: Logging,
 }
@@ -274,7 +278,16 @@ async fn operate(arguments: Arguments, catalog: Catalog) -> anyhow::Result<()> {
             }
             Product::Fleet => {
                 let server = server.under(fleet::IDENTITY);
-                fleet_product::run(server, namespace, replica, probes, (instance, metrics.clone()), stop).boxed()
+                let settings = arguments.servers.settings();
+                fleet_product::run(
+                    settings,
+                    (server, namespace),
+                    replica,
+                    probes,
+                    (instance, started, metrics.clone()),
+                    stop,
+                )
+                .boxed()
             }
         });
     }
@@ -339,7 +352,7 @@ async fn serve_metrics(arguments: &Arguments, server: &Server, metrics: Arc<Metr
         let is_fleet = arguments.products == [Product::Fleet];
         let name = if is_fleet { api::fleet::FIELD_MANAGER } else { api::FIELD_MANAGER };
         let service = format!("{name}-metrics.{}.svc", arguments.namespace);
-        tls::Source { files, names: vec![service, "localhost".to_owned()] }
+        tls::Source { of: "the metrics", files, names: vec![service, "localhost".to_owned()] }
     });
     let guard = certificate.is_some().then(|| Guard::new(server.clone(), "/metrics"));
     health::serve(address, "metrics", certificate, health::metrics(text, guard)).await

@@ -1,7 +1,7 @@
 //! `status`: prints the state of the objects that matter, and why: as the operator reports it, or evaluated here if none runs.
 
+mod interval;
 mod text;
-mod watch;
 
 use super::colour::Palette;
 use super::evaluation::Evaluation;
@@ -9,6 +9,7 @@ use super::print;
 use super::published::{self, Published};
 use super::table::terminal_width;
 use super::target::on_runtime;
+use super::watch::{self, View};
 use anyhow::Context;
 use autopilot::{Report, ReportLine, StateWord};
 use jiff::Timestamp;
@@ -52,13 +53,19 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let first = view(arguments)?;
+    print(&first.text)?;
+    let code = if arguments.exit_code { exit_code(&first.news) } else { 0 };
+    if arguments.watch {
+        watch::run(first, || view(arguments))?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn view(arguments: &Arguments) -> anyhow::Result<View<Report>> {
     let look = look(arguments)?;
     let text = shown(&look.report, &look.made_by, arguments)?;
-    print(&text)?;
-    if arguments.watch {
-        watch::run(&look, text, |look| shown(&look.report, &look.made_by, arguments), || self::look(arguments))?;
-    }
-    Ok(ExitCode::from(if arguments.exit_code { exit_code(&look.report) } else { 0 }))
+    Ok(View { pause: interval::pause_after(&look), text, news: look.report })
 }
 
 /// 1 if a person has to do something, 2 if something is not done or not known yet.

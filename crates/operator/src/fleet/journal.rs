@@ -1,14 +1,18 @@
 //! Records what the fleet reports as log lines, as metrics, and as Kubernetes events about claims, clusters, templates and pools.
 
 use crate::metrics::Metrics;
+use api::fleet::FailureClass;
 use change::Key;
 use cluster::event::{Event, Reference};
+use fleet::hypervisor::MachineId;
+use fleet::jobs::milestones::Milestone;
 use fleet::machine::End;
 use fleet::object::Name;
 use fleet::{Notice, Weight};
 use runtime::Journal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 const CLAIM: &str = "MachineClaim";
 const CLUSTER: &str = "HypervisorCluster";
@@ -45,19 +49,25 @@ impl Journal<Notice> for FleetJournal {
         let weight = notice.weight();
         let warning = weight == Weight::Warning;
         match notice {
-            Notice::Claim { name, phase: None, .. } => {
-                tracing::info!("{} is gone", name.key(CLAIM));
+            Notice::Claim { name, phase: None, machine, .. } => {
+                let machine = machine.as_ref().map(|id| id.0.as_str());
+                tracing::info!(claim = %name, machine, "{} is gone", name.key(CLAIM));
                 Vec::new()
             }
             Notice::Claim { name, uid, phase: Some(phase), reason, message, machine, ready_after } => {
-                let machine = machine.map(|id| format!(" (machine {})", id.0)).unwrap_or_default();
+                let id = machine.as_ref().map(|id| id.0.as_str());
+                let machine = id.map(|id| format!(" (machine {id})")).unwrap_or_default();
                 let after = ready_after.map(|time| format!(" after {:.1} s", time.as_secs_f64())).unwrap_or_default();
                 let note = format!("{}{after}: {message}{machine}", phase.name());
-                if weight == Weight::Step {
-                    tracing::info!("{}: {note}", name.key(CLAIM));
-                    return Vec::new();
+                let (key, phase) = (name.key(CLAIM), phase.name());
+                match warning {
+                    true => tracing::warn!(claim = %name, machine = id, phase, reason, "{key}: {note}"),
+                    false => tracing::info!(claim = %name, machine = id, phase, reason, "{key}: {note}"),
                 }
-                vec![event(name.key(CLAIM), uid, warning, &reason, note)]
+                match weight {
+                    Weight::Step => Vec::new(),
+                    _ => vec![unlogged(key, uid, warning, &reason, note)],
+                }
             }
             Notice::Ended { name, uid, end } => {
                 let (reason, why) = match end {
@@ -65,6 +75,7 @@ impl Journal<Notice> for FleetJournal {
                     End::Expired => ("Expired", "its ttl is over"),
                     End::TooOld => ("MaxLifetimeReached", "the maximum lifetime of its machine is over"),
                     End::Drained => ("Drained", "it was drained"),
+                    End::Runner(why) => (fleet::machine::ended_reason(why), why.message()),
                 };
                 vec![event(name.key(CLAIM), uid, false, reason, format!("the claim is deleted: {why}"))]
             }
@@ -76,18 +87,13 @@ impl Journal<Notice> for FleetJournal {
                 );
                 vec![event(name.key(CLAIM), uid, warning, "ForceDeleted", note)]
             }
-            Notice::Operation { cluster, claim, operation, took, failure } => {
-                let of = claim.map(|claim| format!(" for MachineClaim {claim}")).unwrap_or_default();
-                let took = took.as_millis();
-                match failure {
-                    // What fails again and again is reported as the state of its object.
-                    Some((class, message)) => {
-                        tracing::debug!("{operation} on {cluster}{of} failed after {took} ms ({class:?}): {message}");
-                    }
-                    None => tracing::debug!("{operation} on {cluster}{of}: done after {took} ms"),
-                }
+            Notice::Operation { cluster, claim, machine, node, operation, took, failure } => {
+                Step { cluster: &cluster, claim: claim.as_ref(), machine: machine.as_ref(), node: node.as_deref() }
+                    .log(operation, took, failure.as_ref());
                 Vec::new()
             }
+            // Metrics show it.
+            Notice::Machines { .. } => Vec::new(),
             Notice::Cluster { name, uid, reason, message, .. } => {
                 reported.clusters.insert(name.clone(), uid.clone());
                 if weight == Weight::Step {
@@ -110,6 +116,28 @@ impl Journal<Notice> for FleetJournal {
                     return Vec::new();
                 }
                 vec![event(name.key(POOL), uid, false, "Scaling", note)]
+            }
+            Notice::Forge { pool, uid, reason, message, .. } => {
+                if weight == Weight::Step {
+                    tracing::info!("{}: {message}", pool.key(POOL));
+                    return Vec::new();
+                }
+                vec![event(pool.key(POOL), uid, warning, reason, message)]
+            }
+            Notice::ForgeFailed { what, message } => {
+                reported.warn(&format!("forge {what}"), format!("the fleet could not {what}: {message}; trying again"))
+            }
+            Notice::GuestEnded { claim, is_expected: true, message, .. } => {
+                tracing::info!("{}: its guest has ended: {message}", claim.key(CLAIM));
+                Vec::new()
+            }
+            Notice::GuestEnded { claim, uid, reason, message, .. } => {
+                vec![event(claim.key(CLAIM), uid, warning, reason, message)]
+            }
+            Notice::TokenReused { claim, uid } => {
+                let note = "the bootstrap token of its machine was presented by somebody else, too, and refused: one of them has \
+                            stolen it; look for who has read its cloud-init data, and delete the claim";
+                vec![event(claim.key(CLAIM), uid, warning, "TokenReused", note.to_owned())]
             }
             Notice::PoolHeld { name, uid, reason, message } => {
                 vec![event(name.key(POOL), uid, warning, reason, message)]
@@ -135,6 +163,38 @@ impl Journal<Notice> for FleetJournal {
                     "images of cloud-init data that nobody needs could not be removed: {message}; trying again"
                 );
                 vec![event(cluster.key(CLUSTER), uid, warning, "SeedCleanupFailed", note)]
+            }
+            Notice::Job(milestone) => {
+                match *milestone {
+                    Milestone::Noticed(_) => {}
+                    Milestone::Started { key, repository, pool, queued, .. } => tracing::info!(
+                        "job {key} of {repository} was started on a machine of pool {pool} after {:.1} s",
+                        queued.as_secs_f64()
+                    ),
+                    Milestone::Ended { key, repository, pool, conclusion } => {
+                        tracing::info!("job {key} of {repository} has ended on a machine of pool {pool}: {conclusion}");
+                    }
+                }
+                Vec::new()
+            }
+            Notice::JobFigures(_) => Vec::new(),
+            Notice::OrphanRunner { pool, uid, owner, id } => {
+                let note =
+                    format!("runner {id} of {owner} was registered by this fleet and has no claim: it is removed");
+                vec![event(pool.key(POOL), uid, warning, "OrphanRunner", note)]
+            }
+            Notice::RunnerVersion { pool, uid, news } => {
+                vec![event(pool.key(POOL), uid, warning, news.reason(), news.to_string())]
+            }
+            Notice::RunnerVersionTrouble { pool, uid, warning: trouble } => {
+                vec![event(pool.key(POOL), uid, warning, trouble.reason(), trouble.to_string())]
+            }
+            Notice::QueueNotWritten(why) => {
+                let queue = api::fleet::QUEUE;
+                let line = format!(
+                    "could not write ConfigMap {queue}: {why}; virtpilot queue shows what it had before; trying again"
+                );
+                reported.warn(queue, line)
             }
             Notice::Unreadable { kind, name, why } => {
                 reported.warn(&format!("{kind} {name}"), format!("{kind} {name} cannot be read: {why}"))
@@ -164,11 +224,48 @@ impl Reported {
     }
 }
 
+/// What an operation was about.
+struct Step<'a> {
+    cluster: &'a Name,
+    claim: Option<&'a Name>,
+    machine: Option<&'a MachineId>,
+    node: Option<&'a str>,
+}
+
+/// The steps that change a machine. Others are asked for every few seconds, and what fails again and again is reported as the state of its object.
+const CHANGES: [&str; 4] = ["create", "configure", "start", "destroy"];
+
+impl Step<'_> {
+    fn log(&self, step: &'static str, took: Duration, failure: Option<&(FailureClass, String)>) {
+        let Step { cluster, node, .. } = self;
+        let of = self.claim.map(|claim| format!(" for MachineClaim {claim}")).unwrap_or_default();
+        let (claim, machine) = (self.claim.map(tracing::field::display), self.machine.map(|id| id.0.as_str()));
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        // The fields of a line have to be spelled out where its level is.
+        macro_rules! line {
+            ($level:ident, $($end:tt)+) => {
+                tracing::$level!(%cluster, claim, machine, node, step, duration_ms, $($end)+)
+            };
+        }
+        match failure {
+            Some((class, message)) => {
+                line!(debug, class = ?class, "{step} on {cluster}{of} failed after {duration_ms} ms ({class:?}): {message}");
+            }
+            None if CHANGES.contains(&step) => line!(info, "{step} on {cluster}{of}: done after {duration_ms} ms"),
+            None => line!(debug, "{step} on {cluster}{of}: done after {duration_ms} ms"),
+        }
+    }
+}
+
 fn event(key: Key, uid: String, warning: bool, reason: &str, note: String) -> Event {
     match warning {
         true => tracing::warn!(reason, object = %key, "{key}: {note}"),
         false => tracing::info!(reason, object = %key, "{key}: {note}"),
     }
+    unlogged(key, uid, warning, reason, note)
+}
+
+fn unlogged(key: Key, uid: String, warning: bool, reason: &str, note: String) -> Event {
     Event { regarding: Reference { key, uid }, related: None, warning, reason: reason.to_owned(), about: None, note }
 }
 
@@ -182,6 +279,7 @@ mod tests {
     use fleet::machine::End;
     use fleet::object::Name;
     use runtime::Journal;
+    use serde_json::json;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -272,8 +370,103 @@ mod tests {
         let note = "HypervisorCluster ci/pve c Warning OrphanDestroyed: machine 7 of MachineClaim ci/old is destroyed";
         assert_eq!(published(&journal, orphan), [note]);
         let failure = Some((FailureClass::Transient, "no answer".to_owned()));
-        let operation =
-            Notice::Operation { cluster: name("pve"), claim: None, operation: "list", took: Duration::ZERO, failure };
-        assert!(published(&journal, operation).is_empty(), "the state of its object says it");
+        let list = Notice::Operation {
+            cluster: name("pve"),
+            claim: None,
+            machine: None,
+            node: None,
+            operation: "list",
+            took: Duration::ZERO,
+            failure,
+        };
+        assert!(published(&journal, list).is_empty(), "the state of its object says it");
+    }
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged of a notice, and the level.
+    fn logged(notice: Notice) -> serde_json::Value {
+        let (lines, journal) = (Lines::default(), FleetJournal::new(Arc::new(Metrics::new(""))));
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().json().flatten_event(true).with_max_level(tracing::Level::DEBUG);
+        tracing::subscriber::with_default(log.with_writer(move || writer.clone()).finish(), || journal.record(notice));
+        let mut line: serde_json::Value = serde_json::from_slice(&lines.0.lock().unwrap()).unwrap();
+        for field in ["timestamp", "target", "message"] {
+            assert!(line.as_object_mut().unwrap().remove(field).is_some(), "{line}");
+        }
+        line
+    }
+
+    #[test]
+    fn a_step_is_logged_with_its_claim_machine_node_and_duration_as_fields() {
+        let step = |operation, failure| Notice::Operation {
+            cluster: name("pve"),
+            claim: Some(name("one")),
+            machine: Some(MachineId("100".into())),
+            node: Some("pve2".into()),
+            operation,
+            took: Duration::from_millis(1_500),
+            failure,
+        };
+        let fields = |level: &str, step: &str| {
+            json!({
+                "level": level, "cluster": "ci/pve", "claim": "ci/one", "machine": "100", "node": "pve2", "step": step, "duration_ms": 1_500,
+            })
+        };
+        for (operation, level) in [("create", "INFO"), ("start", "INFO"), ("destroy", "INFO"), ("addresses", "DEBUG")] {
+            assert_eq!(logged(step(operation, None)), fields(level, operation));
+        }
+        let mut failed = fields("DEBUG", "create");
+        failed["class"] = json!("Transient");
+        assert_eq!(logged(step("create", Some((FailureClass::Transient, "no answer".into())))), failed);
+        let phase =
+            json!({"level": "INFO", "claim": "ci/one", "machine": "100", "phase": "Provisioning", "reason": "Cloning"});
+        assert_eq!(logged(claim(ClaimPhase::Provisioning, "Cloning", "creating machine 100")), phase);
+    }
+
+    #[test]
+    fn runner_versions_and_runners_without_a_claim_are_events_about_their_pool_as_the_reference_says() {
+        use fleet::versions::{News, NoVersion, Version, Warning};
+        let journal = FleetJournal::new(Arc::new(Metrics::new("")));
+        let (version, refused) = (Version::new(2, 331, 0), "2026-12-01T00:00:00Z".parse().unwrap());
+        let news = |news: News| Notice::RunnerVersion { pool: name("linux"), uid: "p".into(), news };
+        let trouble = |warning: Warning| Notice::RunnerVersionTrouble { pool: name("linux"), uid: "p".into(), warning };
+        for (notice, start) in [
+            (news(News::CanaryStarted(version)), "Normal RunnerVersionCanary: runner version 2.331.0 is tried"),
+            (news(News::Promoted(version)), "Normal RunnerVersionPromoted: runner version 2.331.0 is for all"),
+            (
+                news(News::RolledBack(version, "why".into())),
+                "Warning RunnerVersionRolledBack: runner version 2.331.0 is not",
+            ),
+            (
+                trouble(Warning::Ageing { version, refused }),
+                "Warning RunnerVersionAgeing: GitHub gives runners of version",
+            ),
+            (trouble(Warning::Refused { version }), "Warning RunnerVersionRefused: GitHub refuses"),
+            (trouble(Warning::NoVersion(NoVersion::NotKnown)), "Warning NoRunnerVersion: GitHub has not said"),
+            (
+                Notice::OrphanRunner { pool: name("linux"), uid: "p".into(), owner: "acme".into(), id: 7 },
+                "Warning OrphanRunner: runner 7 of acme was registered by this fleet",
+            ),
+        ] {
+            let events = published(&journal, notice);
+            assert!(events[0].starts_with(&format!("RunnerPool ci/linux p {start}")), "{events:?}");
+            let (kind, rest) = events[0].trim_start_matches("RunnerPool ci/linux p ").split_once(' ').unwrap();
+            let reason = rest.split(':').next().unwrap();
+            let row = api::reference::FLEET_EVENTS.iter().find(|row| row.name == reason);
+            assert_eq!(row.map(|row| row.warning), Some(kind == "Warning"), "{reason}");
+        }
     }
 }

@@ -1,17 +1,29 @@
-//! Wires the fleet: its core, the shared hands, those for hypervisors, and a journal.
+//! Wires the fleet: its core, the shared hands, those for hypervisors and CI platforms, and a journal.
 
+#[allow(dead_code)]
+pub(crate) mod border;
 mod connections;
+mod forges;
 mod journal;
 mod observed;
+mod outside;
+mod secrets;
+pub(crate) mod servers;
+#[cfg(test)]
+mod tests;
 
 use crate::metrics::Metrics;
+use border::Border;
 use cluster::{Permit, Server};
 use connections::Connections;
-use fleet::hypervisor::{Answer, Failure, Request};
+use fleet::jobs::published::Operator;
 use fleet::{Config, Core};
+use forges::Forges;
+use jiff::Timestamp;
 use journal::FleetJournal;
 use observed::Observed;
-use runtime::{Clock, Elsewhere, Hands, Stop};
+use outside::Outside;
+use runtime::{Clock, Hands, Stop};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -22,27 +34,22 @@ pub(crate) use connections::connect_once;
 pub(crate) async fn run(
     config: Config,
     (server, home): (Server, String),
-    permit: Permit,
-    (instance, metrics): (String, Arc<Metrics>),
+    (permit, border): (Permit, Arc<Border>),
+    (instance, started, metrics): (String, Timestamp, Arc<Metrics>),
     readiness: watch::Sender<Vec<String>>,
     stop: Stop,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let elsewhere = Hypervisors(Arc::new(Connections::new(server.clone(), home, permit.clone(), metrics.clone())));
+    let elsewhere = Outside {
+        connections: Arc::new(Connections::new(server.clone(), home.clone(), permit.clone(), metrics.clone())),
+        forges: Arc::new(Forges::new(server.clone(), home.clone(), permit.clone(), border.clone())),
+        border,
+    };
     metrics.fleet_leads();
     let journal = FleetJournal::new(metrics.clone());
-    let core = Observed { core: Core::new(config, clock.now()), metrics };
+    let publisher = Operator { pod: instance.clone(), version: env!("CARGO_PKG_VERSION").to_owned(), started };
+    let core = Observed { core: Core::new(config, clock.now()).publishing(home, publisher), metrics };
     let questions = mpsc::channel(1).1;
     let hands = Hands { server, permit, clock, instance, readiness };
     runtime::run_with(hands, core, &journal, &elsewhere, questions, stop).await
-}
-
-/// The hands for hypervisors.
-struct Hypervisors(Arc<Connections>);
-
-impl Elsewhere<Request, Result<Answer, Failure>> for Hypervisors {
-    fn carry_out(&self, request: Request) -> impl Future<Output = Result<Answer, Failure>> + Send + 'static {
-        let connections = self.0.clone();
-        async move { connections.carry_out(&request).await }
-    }
 }

@@ -2,8 +2,7 @@
 
 use crate::metrics::Metrics;
 use change::{Moment, Now};
-use fleet::core::HypervisorAnswer;
-use fleet::hypervisor::Request;
+use fleet::outside::{Answer, Request};
 use fleet::{Core, Notice};
 use protocol::{Command, Event};
 use std::sync::Arc;
@@ -17,9 +16,9 @@ pub(super) struct Observed {
 impl protocol::Core for Observed {
     type Notice = Notice;
     type Request = Request;
-    type Answer = HypervisorAnswer;
+    type Answer = Answer;
 
-    fn handle(&mut self, events: Vec<Event<HypervisorAnswer>>, now: Now) -> Vec<Command<Notice, Request>> {
+    fn handle(&mut self, events: Vec<Event<Answer>>, now: Now) -> Vec<Command<Notice, Request>> {
         for event in &events {
             if let Event::Watched(target, event) = event {
                 self.metrics.observe_fleet(target, event);
@@ -28,7 +27,7 @@ impl protocol::Core for Observed {
         self.core.handle(events, now)
     }
 
-    fn is_heavy(&self, events: &[Event<HypervisorAnswer>]) -> bool {
+    fn is_heavy(&self, events: &[Event<Answer>]) -> bool {
         self.core.is_heavy(events)
     }
 

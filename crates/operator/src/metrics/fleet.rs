@@ -1,14 +1,18 @@
 //! Metrics of the fleet: what there is follows its objects, what happens follows what its core reports.
 
 mod inventory;
+mod jobs;
+mod servers;
 
 use super::register;
 use api::fleet::{ClaimPhase, FailureClass};
 use api::metric;
 use fleet::Notice;
+use fleet::hypervisor::Power;
 use fleet::object::Name;
 use hypervisor::Exchange;
 use inventory::{Gone, Inventory};
+use jobs::Jobs;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -17,6 +21,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use protocol::{WatchEvent, WatchTarget};
+use servers::Servers;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +44,12 @@ struct Template {
 struct InPhase {
     hypervisor: String,
     phase: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByPower {
+    hypervisor: String,
+    power: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -107,6 +118,7 @@ impl MetricConstructor<Histogram> for Requests {
 pub(super) struct Fleet {
     registry: Registry,
     machines: Family<InPhase, Gauge>,
+    powers: Family<ByPower, Gauge>,
     provisioning: Family<Template, Histogram, Provisioning>,
     results: Family<Outcome, Counter>,
     durations: Family<Operation, Histogram, Operations>,
@@ -123,6 +135,8 @@ pub(super) struct Fleet {
     pool_ready: Family<Pool, Gauge>,
     failed: Family<Pool, Gauge>,
     leader: Gauge,
+    servers: Servers,
+    jobs: Jobs,
     known: Mutex<Known>,
 }
 
@@ -146,6 +160,7 @@ impl Fleet {
         let durations = Family::new_with_constructor(Operations);
         Fleet {
             machines: register(registry, &metric::FLEET_MACHINES, Family::default()),
+            powers: register(registry, &metric::FLEET_MACHINES_BY_POWER, Family::default()),
             provisioning: register(registry, &metric::FLEET_PROVISIONING_DURATION, provisioning),
             results: register(registry, &metric::FLEET_PROVISIONING_RESULTS, Family::default()),
             durations: register(registry, &metric::FLEET_OPERATION_DURATION, durations),
@@ -162,6 +177,8 @@ impl Fleet {
             pool_ready: register(registry, &metric::FLEET_POOL_READY, Family::default()),
             failed: register(registry, &metric::FLEET_POOL_FAILED, Family::default()),
             leader: register(registry, &metric::FLEET_LEADER, Gauge::default()),
+            servers: Servers::register(registry),
+            jobs: Jobs::new(registry),
             known: Mutex::default(),
             registry: all,
         }
@@ -176,6 +193,11 @@ impl Fleet {
         let Exchange { method, path, status, duration } = *exchange;
         let labels = Request { method, path, status: status.label() };
         self.requests.get_or_create_owned(&labels).observe(duration.as_secs_f64());
+    }
+
+    /// Takes one request to a server of the fleet.
+    pub(super) fn requested(&self, server: &'static str, result: &'static str) {
+        self.servers.count(server, result);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -226,6 +248,7 @@ impl Fleet {
 
     /// Takes what the core reports. What is about an object that is gone has no series any more.
     pub(super) fn record(&self, notice: &Notice) {
+        self.jobs.record(notice);
         let mut known = self.known();
         match notice {
             Notice::Claim { name, phase: Some(phase), reason, ready_after, .. } => {
@@ -265,6 +288,11 @@ impl Fleet {
                     cluster.is_ready = Some(*is_ready);
                 }
             }
+            Notice::Machines { cluster, powers } => {
+                if let Some(cluster) = known.inventory.clusters.get_mut(cluster) {
+                    cluster.powers = Some(*powers);
+                }
+            }
             Notice::Orphan { cluster, is_destroyed, .. } if known.inventory.clusters.contains_key(cluster) => {
                 let counts = if *is_destroyed { &self.destroyed } else { &self.found };
                 counts.get_or_create_owned(&labels(cluster)).inc();
@@ -289,6 +317,7 @@ impl Fleet {
         for ((hypervisor, phase), count) in known.inventory.machines() {
             self.machines.get_or_create_owned(&InPhase { hypervisor, phase: phase.name() }).set(count);
         }
+        self.powers.clear();
         for family in [&self.ready, &self.cpus, &self.memory, &self.orphans] {
             family.clear();
         }
@@ -296,6 +325,10 @@ impl Fleet {
             let labels = labels(name);
             if let Some(is_ready) = cluster.is_ready {
                 self.ready.get_or_create_owned(&labels).set(i64::from(is_ready));
+            }
+            for (power, count) in cluster.powers.into_iter().flatten() {
+                let labels = ByPower { hypervisor: name.to_string(), power: power_name(power) };
+                self.powers.get_or_create_owned(&labels).set(i64::from(count));
             }
             if let Some((cpus, memory)) = cluster.available {
                 self.cpus.get_or_create_owned(&labels).set(cpus);
@@ -318,6 +351,14 @@ impl Fleet {
 
 fn labels(cluster: &Name) -> Hypervisor {
     Hypervisor { hypervisor: cluster.to_string() }
+}
+
+fn power_name(power: Power) -> &'static str {
+    match power {
+        Power::Running => "running",
+        Power::Stopped => "stopped",
+        Power::Unknown => "unknown",
+    }
 }
 
 fn class_name(class: FailureClass) -> &'static str {

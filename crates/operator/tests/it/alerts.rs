@@ -83,7 +83,7 @@ async fn every_alert_fires_when_it_should_and_only_then() {
         files.push(file);
         alerts.extend(below(&rule["spec"], "groups", "rules").into_iter().cloned());
     }
-    assert_eq!(alerts.len(), 46, "rules");
+    assert_eq!(alerts.len(), 52, "rules");
     promtool(folder.path(), &["check", "rules"], &files).await;
 
     let (mut firing, mut silent, mut tests) = (BTreeSet::new(), BTreeSet::new(), Vec::new());

@@ -7,8 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The metrics that may be queried, and who exports them.
 const METRICS: &str = include_str!("../../../../docs/reference/metrics.md");
-/// The guide of the fleet.
-const FLEET: &str = include_str!("../../../../docs/fleet.md");
+/// The guides of the fleet.
+const GUIDES: [(&str, &str); 2] = [
+    ("docs/fleet.md", include_str!("../../../../docs/fleet.md")),
+    ("docs/github-runners.md", include_str!("../../../../docs/github-runners.md")),
+];
 /// Words that labels in parentheses follow.
 const GROUPING: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
@@ -30,12 +33,12 @@ fn exported() -> BTreeMap<String, &'static str> {
     series
 }
 
-/// The queries of the guide of the fleet.
-fn documented() -> Vec<&'static str> {
-    let blocks = FLEET.split("```promql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+/// The queries of a guide.
+fn documented(guide: &str) -> Vec<&str> {
+    let blocks = guide.split("```promql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let queries: Vec<&str> =
         blocks.flat_map(str::lines).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    assert!(queries.len() > 5, "{queries:?}");
+    assert!(queries.len() > 2, "{queries:?}");
     queries
 }
 
@@ -191,6 +194,7 @@ async fn dashboards_and_alerts_query_only_metrics_that_somebody_exports() {
     let mut dashboards = all_of("PersesDashboard");
     assert_eq!(dashboards.len(), 3, "dashboards");
     dashboards.push(install::fleet_dashboard(install::FLEET_NAMESPACE));
+    dashboards.push(install::jobs_dashboard(install::FLEET_NAMESPACE));
     for dashboard in &dashboards {
         checked.dashboard(dashboard);
     }
@@ -199,8 +203,8 @@ async fn dashboards_and_alerts_query_only_metrics_that_somebody_exports() {
             checked.queries.push((text(rule, "/alert").to_owned(), text(rule, "/expr").to_owned()));
         }
     }
-    for query in documented() {
-        checked.queries.push(("docs/fleet.md".to_owned(), query.to_owned()));
+    for (guide, text) in GUIDES {
+        checked.queries.extend(documented(text).into_iter().map(|query| (guide.to_owned(), query.to_owned())));
     }
     let Checked { mut faults, queries } = checked;
     let exported = exported();

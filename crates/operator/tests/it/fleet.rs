@@ -107,6 +107,20 @@ impl Fleet {
         (Process::of(&mut command), port)
     }
 
+    /// Starts a replica whose bootstrap endpoint and receiver of webhooks are on these ports.
+    pub(crate) fn replica_that_serves(&self, pod: &str, bootstrap: u16, webhooks: u16) -> Process {
+        let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
+        command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address=0"]);
+        command.arg(format!("--namespace={HOME}")).arg("--health-probe-bind-address=0");
+        command.arg("--kubeconfig").arg(&self.account.kubeconfig);
+        command.arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"));
+        command.arg(format!("--bootstrap-bind-address=127.0.0.1:{bootstrap}"));
+        command.env("BOOTSTRAP_ADDRESS", format!("localhost:{bootstrap}"));
+        command.env("LOG_LEVEL", "debug").env("POD_NAME", pod).stdin(Stdio::null()).stderr(log);
+        Process::of(&mut command)
+    }
+
     /// The id and the secret of the token with the rights of a fleet.
     pub(crate) fn token(&self) -> (String, String) {
         let (id, secret) = self.proxmox.credentials.fleet_token.split_once('=').unwrap();
@@ -215,10 +229,7 @@ impl Fleet {
 
     /// The requests of the operator that were refused.
     pub(crate) fn denied(&self) -> Vec<String> {
-        let requests = self.playground.audit_log().since(Mark::BEGINNING).unwrap().by(&format!("{HOME}/{HOME}"));
-        assert!(requests.count() > 10, "{requests:?}");
-        let denied = requests.filter(|request| request.code == 403 || request.code == 401).0;
-        denied.iter().map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()
+        denied(&self.playground, &format!("{HOME}/{HOME}"))
     }
 
     /// The reasons of all events about an object.
@@ -231,7 +242,7 @@ impl Fleet {
     }
 
     /// Everything that people can see: objects, events and the log, also in its most detailed form.
-    async fn shown(&self) -> String {
+    pub(crate) async fn shown(&self) -> String {
         let mut text = std::fs::read_to_string(&self.log).unwrap();
         for kind in ["HypervisorCluster", "HypervisorMachineTemplate", "MachineClaim", "RunnerPool"] {
             text.push_str(&serde_json::to_string(&self.api(kind).list(&ListParams::default()).await.unwrap()).unwrap());
@@ -240,6 +251,14 @@ impl Fleet {
         text.push_str(&serde_json::to_string(&events.list(&ListParams::default()).await.unwrap()).unwrap());
         text
     }
+}
+
+/// The requests of an account that were refused.
+fn denied(playground: &Playground, account: &str) -> Vec<String> {
+    let requests = playground.audit_log().since(Mark::BEGINNING).unwrap().by(account);
+    assert!(requests.count() > 0, "{requests:?}");
+    let denied = requests.filter(|request| request.code == 403 || request.code == 401).0;
+    denied.iter().map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect()
 }
 
 /// The condition Ready.
@@ -398,6 +417,9 @@ async fn wrong_credentials_are_a_condition_with_a_remedy_and_right_ones_take_eff
     fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
     let shown = fleet.shown().await;
     assert!(!shown.contains(&secret) && !shown.contains("33333333-3333"), "a secret is shown");
+    // Before it was granted.
+    let denied = fleet.denied();
+    assert!(!denied.is_empty() && denied.iter().all(|request| request.contains(" secrets ")), "{denied:?}");
 
     // A privilege that is missing is named.
     fleet.proxmox.with(|state| {
@@ -496,6 +518,7 @@ async fn an_endpoint_that_is_changed_loses_no_machine() {
     })
     .await;
     assert_eq!(fleet.machines(), (BTreeSet::new(), 0));
+    assert_eq!(fleet.denied(), Vec::<String>::new());
 }
 
 /// Whether the hypervisor is cloning.
@@ -506,6 +529,16 @@ fn is_cloning(state: &mut StandIn) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_namespace_the_fleet_says_what_to_do_and_ends() {
     let playground = playground().await;
+    // The role for a namespace that is not there, of an account that is elsewhere.
+    let account = playground.account("default", "lost").await.unwrap();
+    let role = succeed(&mut virtpilot(&["rbac", "--product=fleet", "--namespace=elsewhere"])).0;
+    let all: Vec<Value> = serde_saphyr::from_multiple(&role).unwrap();
+    let role = all.iter().find(|object| object["kind"] == "ClusterRole").unwrap();
+    let name = role["metadata"]["name"].as_str().unwrap();
+    let roles = objects(&playground, "rbac.authorization.k8s.io/v1", "ClusterRole", None);
+    roles.patch(name, &PatchParams::apply("admin"), &Patch::Apply(role)).await.unwrap();
+    let bind = ["create", "clusterrolebinding", "lost", "--serviceaccount=default:lost", "--clusterrole", name];
+    succeed(Command::new(playground.folder().join("kubectl")).args(bind));
     let mut command = virtpilot(&[
         "run",
         "--products=fleet",
@@ -513,30 +546,36 @@ async fn without_its_namespace_the_fleet_says_what_to_do_and_ends() {
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
     ]);
-    let output = command.arg("--kubeconfig").arg(playground.kubeconfig()).stdin(Stdio::null()).output().unwrap();
+    let output = command.arg("--kubeconfig").arg(&account.kubeconfig).stdin(Stdio::null()).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success(), "{error}");
     assert!(
         error.contains("there is no namespace elsewhere") && error.contains("virtpilot manifests --products fleet"),
         "{error}"
     );
+    assert_eq!(denied(&playground, "default/lost"), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fleet_waits_for_its_kinds_and_begins_when_they_are_served() {
     let playground = playground().await;
-    let (port, kubeconfig) = (free_port(), playground.kubeconfig());
-    let mut command = virtpilot(&["run", "--products=fleet", "--namespace=openshift-cnv", "--metrics-bind-address=0"]);
-    command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).arg("--kubeconfig").arg(&kubeconfig);
+    let kubectl = || Command::new(playground.folder().join("kubectl"));
+    succeed(kubectl().args(["create", "namespace", HOME]));
+    let file = playground.folder().join("fleet.yaml");
+    let apply = |arguments: &[&str]| {
+        std::fs::write(&file, succeed(&mut virtpilot(arguments)).0).unwrap();
+        succeed(kubectl().args(["apply", "--server-side", "--filename"]).arg(&file));
+    };
+    // Its role is there before its kinds are.
+    apply(&["rbac", "--product=fleet"]);
+    let (port, account) = (free_port(), playground.account(HOME, HOME).await.unwrap());
+    let mut command = virtpilot(&["run", "--products=fleet", "--namespace", HOME, "--metrics-bind-address=0"]);
+    command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).arg("--kubeconfig").arg(&account.kubeconfig);
     let mut process = Process::of(&mut command);
     eventually("the fleet has asked what is served", async || readiness(port).filter(|text| text.contains(" 200 ")))
         .await;
-    let file = playground.folder().join("fleet.yaml");
-    std::fs::write(&file, succeed(&mut virtpilot(&["manifests", "--products=fleet", "--create-namespace"])).0).unwrap();
-    succeed(
-        Command::new(playground.folder().join("kubectl")).args(["apply", "--server-side", "--filename"]).arg(&file),
-    );
-    let api = objects(&playground, "hyperfleet.io/v1alpha1", "RunnerPool", Some("openshift-cnv"));
+    apply(&["manifests", "--products=fleet", "--create-namespace"]);
+    let api = objects(&playground, "hyperfleet.io/v1alpha1", "RunnerPool", Some(HOME));
     let pool = json!({"apiVersion": "hyperfleet.io/v1alpha1", "kind": "RunnerPool", "metadata": {"name": "p"}, "spec": {"templateRef": {"name": "t"}}});
     eventually("the pool is accepted", async || {
         api.patch("p", &PatchParams::apply("admin"), &Patch::Apply(&pool)).await.ok()
@@ -549,4 +588,5 @@ async fn the_fleet_waits_for_its_kinds_and_begins_when_they_are_served() {
     .await;
     assert!(process.is_alive());
     assert_eq!(process.terminate(), Some(0));
+    assert_eq!(denied(&playground, &format!("{HOME}/{HOME}")), Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
 //! What people see of the fleet: its metrics, its events, and the story of each claim.
 
 use crate::fleet::Fleet;
-use crate::operator::{eventually, free_port, http};
+use crate::operator::{eventually, eventually_within, free_port, http};
 use crate::packages::{deploy, succeed, virtpilot};
 use crate::traces::Receiver;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -11,6 +11,7 @@ use playground::packaging::Packaging;
 use playground::proxmox::Timing;
 use serde_json::{Value, json};
 use std::process::Command;
+use std::time::Duration;
 
 /// The value of a series.
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -111,6 +112,16 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
     assert!(value(&text, "virtpilot_fleet_hypervisor_available_cpus{hypervisor=\"ci/pve\"}").unwrap() > 0.0, "{text}");
     assert!(!text.contains("kubevirt_autopilot") && !text.contains("ci/one"), "{text}");
 
+    // The hypervisor is listed every 30 seconds.
+    eventually_within(Duration::from_secs(60), "the list shows that both run", async || {
+        let text = http(port, "GET", "/metrics")?;
+        let of = |power: &str| {
+            value(&text, &format!("virtpilot_fleet_machines_by_power{{hypervisor=\"ci/pve\",power=\"{power}\"}}"))
+        };
+        (of("running") == Some(2.0) && of("stopped") == Some(0.0)).then_some(())
+    })
+    .await;
+
     traced(&fleet, &receiver).await;
     guards_autopilot(&fleet).await;
 
@@ -161,4 +172,5 @@ async fn machines_pools_and_hypervisors_have_metrics_events_and_a_story_until_th
         (text.contains("virtpilot_fleet_leader 1") && !text.contains("ci/")).then_some(())
     })
     .await;
+    assert_eq!(fleet.denied(), Vec::<String>::new());
 }

@@ -2,9 +2,12 @@
 //! the machines of another hypervisor come and go as if nothing had happened.
 
 use crate::fleet::Fleet;
+use crate::operator::eventually;
+use kube::api::DeleteParams;
 use playground::fleet_site;
-use playground::proxmox::{Method, Options, ProxmoxStandIn, Setup, StandIn, Timing};
+use playground::proxmox::{Fault, FaultEffect, Method, Options, ProxmoxStandIn, Setup, StandIn, Timing};
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 const TOKEN: &str = "fleet@pve!virtpilot";
 
@@ -92,6 +95,50 @@ const TROUBLES: [Trouble; 7] = [
     },
 ];
 
+/// Starts the fleet with the hypervisor `pve` and another one, `calm`, which has a template of the same name.
+async fn with_another_one() -> (Fleet, ProxmoxStandIn) {
+    let fleet = Fleet::start_with(Timing::short(), "ci/pve-token,ci/pve-ca,ci/calm-token,ci/calm-ca").await;
+    let calm = ProxmoxStandIn::start(&Options { setup: Setup::cluster(Timing::short()), ..Options::for_test() });
+    let calm = calm.unwrap_or_else(|error| panic!("{error}"));
+    fleet.connect_to("calm", &calm).await;
+    fleet.add_template("calm", "calm").await;
+    for cluster in ["pve", "calm"] {
+        fleet.reason("HypervisorCluster", cluster, "ConnectionSuccessful").await;
+    }
+    (fleet, calm)
+}
+
+/// P2: it takes every connection and request, and answers none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hypervisor_that_never_answers_delays_no_machine_of_another_one() {
+    let (fleet, _calm) = with_another_one().await;
+    // From a claim to its end.
+    let cycle = async |name: &str| {
+        let begun = Instant::now();
+        fleet.apply("MachineClaim", name, json!({"templateRef": {"name": "calm"}})).await;
+        fleet.ready_claim(name).await;
+        fleet.delete("MachineClaim", name).await;
+        begun.elapsed()
+    };
+    cycle("first").await;
+    let usual = cycle("usual").await;
+    fleet.claim("running").await;
+    fleet.ready_claim("running").await;
+    let (path, effect) = (String::new(), FaultEffect::Delay(Duration::from_secs(3_600)));
+    fleet.proxmox.inject(Fault { method: None, path, contains: String::new(), skip: 0, times: u32::MAX, effect });
+    for number in 0..20 {
+        fleet.claim(&format!("stuck-{number}")).await;
+    }
+    fleet.api("MachineClaim").delete("running", &DeleteParams::default()).await.unwrap();
+    eventually("requests hang", async || (fleet.proxmox.with(|state| state.fired_faults()) > 0).then_some(())).await;
+    // The fleet gives up a request that hangs after 30 seconds: nobody here may have waited for one.
+    for number in 0..3 {
+        let took = cycle(&format!("calm-{number}")).await;
+        assert!(took < usual * 2 + Duration::from_secs(15), "{took:?}, and before the trouble {usual:?}");
+    }
+    assert_eq!(fleet.denied(), Vec::<String>::new());
+}
+
 /// Another version of the Secret, which leads to a check.
 async fn check(fleet: &Fleet, note: &str) {
     let (id, secret) = fleet.token();
@@ -100,19 +147,16 @@ async fn check(fleet: &Fleet, note: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_trouble_of_a_hypervisor_is_one_condition_with_its_remedy_and_another_one_goes_on() {
-    let fleet = Fleet::start_with(Timing::short(), "ci/pve-token,ci/pve-ca,ci/calm-token,ci/calm-ca").await;
-    let calm = ProxmoxStandIn::start(&Options { setup: Setup::cluster(Timing::short()), ..Options::for_test() });
-    let calm = calm.unwrap_or_else(|error| panic!("{error}"));
-    fleet.connect_to("calm", &calm).await;
+    let (fleet, calm) = with_another_one().await;
     // The other one is used with a password, and no ticket lives long there.
     fleet.secret("calm-token", json!({"user": "fleet@pve", "password": "battery staple"})).await;
     let key = |key: &str| json!({"name": "calm-token", "key": key});
     let mut spec = fleet_site::cluster_spec("calm", &calm.address);
     spec["credentials"] = json!({"username": key("user"), "password": key("password")});
     fleet.apply("HypervisorCluster", "calm", spec).await;
+    eventually("it is used with a password", async || (calm.count(Method::Post, "/access/ticket") > 0).then_some(()))
+        .await;
     fleet.reason("HypervisorCluster", "calm", "ConnectionSuccessful").await;
-    fleet.add_template("calm", "calm").await;
-    fleet.reason("HypervisorCluster", "pve", "ConnectionSuccessful").await;
 
     for Trouble { name, breaks, repairs, shown: (kind, of, condition, reason), remedy } in &TROUBLES {
         fleet.proxmox.with(breaks);

@@ -140,9 +140,11 @@ async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_
     );
     assert_same(&tools.kustomize(&deploy("kustomize/fleet")), &printed);
     let flags = "--products=fleet --namespace=openshift-cnv --fleet-secrets=ci/pve-token,ci/pve-ca --fleet-hypervisor-ports=443 \
+                 --fleet-bootstrap-address=fleet.example.com:8443 --fleet-service-type=LoadBalancer \
                  --image=r.example/v:2 --replicas=3";
     let values = "fleet.enabled=true,fleet.secrets[0].namespace=ci,fleet.secrets[0].name=pve-token,fleet.secrets[1].namespace=ci,\
                   fleet.secrets[1].name=pve-ca,fleet.hypervisorPorts[0].port=443,fleet.hypervisorPorts[0].protocol=TCP,\
+                  fleet.bootstrapAddress=fleet.example.com:8443,fleet.serviceType=LoadBalancer,\
                   image=r.example/v:2,replicas=3";
     let mut templated = tools.template(&["--namespace", "openshift-cnv", "--set", values]);
     templated.retain(|name, _| !default.contains_key(name));

@@ -98,20 +98,35 @@ async fn a_write_is_guarded_and_backed_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_is_applied_and_events_are_published_wherever_an_object_lives() {
+async fn a_status_is_replaced_and_events_are_published_wherever_an_object_lives() {
     let (_playground, server) = start().await;
     let kinds = discovery::discover(&server).await.unwrap();
     let stage = Stage { server, kinds, permit: lease::without_election() };
     let namespace = Key { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: "default".into() };
     let condition = json!({"type": "Tested", "status": "True", "reason": "Test", "message": "it works"});
-    let object = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "default"},
-        "status": {"conditions": [condition]},
-    });
-    stage.write(stage.one(&namespace, Effect::ApplyStatus { object })).await.unwrap();
-    assert_eq!(stage.whole(&namespace).await["status"]["conditions"][0]["message"], "it works");
+    let before = stage.whole(&namespace).await["metadata"].clone();
+    let object = |metadata: Value, phase: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": metadata,
+            "status": {"phase": phase, "conditions": [condition]},
+        })
+    };
+    let write = |object| stage.write(stage.one(&namespace, Effect::ReplaceStatus { object }));
+    let guarded = json!({"name": "default", "uid": before["uid"], "resourceVersion": before["resourceVersion"]});
+    write(object(guarded.clone(), "Active")).await.unwrap();
+    let after = stage.whole(&namespace).await;
+    assert_eq!(after["status"]["conditions"][0]["message"], "it works");
+    assert_eq!(after["metadata"]["labels"], before["labels"], "nothing but the status is replaced");
+    let other = json!({"name": "default", "uid": "7c0ffee0-0000-4000-8000-000000000000"});
+    for wrong in [guarded, other] {
+        let answer = write(object(wrong, "Terminating")).await;
+        assert!(matches!(answer, Err(WriteError::Stale(_))), "{answer:?}");
+    }
+    write(json!({"metadata": {"name": "default"}, "status": {"phase": "Active"}})).await.unwrap();
+    let bare = stage.whole(&namespace).await["status"].clone();
+    assert_eq!(bare, json!({"phase": "Active"}), "what is not in the new status goes");
 
     let reference = |key: &Key| event::Reference { key: key.clone(), uid: "u".into() };
     for key in [namespace, config_map("x")] {

@@ -1,4 +1,4 @@
-//! `explain`: why an asset, an object, a profile or a machine is in its state, what users may set, and what events and states mean.
+//! `explain`: why an asset, an object, a profile, a machine or a job is in its state, what users may set, and what events and states mean.
 
 #[cfg(test)]
 mod agreement;
@@ -46,6 +46,8 @@ struct Subject {
 enum About {
     /// Why the machine of a MachineClaim of the fleet is as it is, and what would unblock it
     Machine(super::fleet::explain::Arguments),
+    /// The whole story of a CI job of the fleet: what it waited for and how long, where it ran, and what would make it start
+    Job(super::queue::job::Arguments),
     /// The fields that the annotation `patch` may change in objects of a kind
     Patch(patch::Arguments),
     /// Every annotation that users may set: where, its values, its default
@@ -59,6 +61,7 @@ enum About {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.about {
         Some(About::Machine(arguments)) => super::fleet::explain::run(arguments),
+        Some(About::Job(arguments)) => super::queue::job::run(arguments),
         Some(About::Patch(arguments)) => patch::run(arguments),
         Some(About::Annotations(arguments)) => reference::annotations(arguments),
         Some(About::Events(output)) => reference::events(output),
@@ -70,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn explain(arguments: &Subject) -> anyhow::Result<()> {
     if arguments.subjects.is_empty() {
         bail!(
-            "name an asset or an object such as MachineConfig/NAME, or one of machine, patch, annotations, events, states"
+            "name an asset or an object such as MachineConfig/NAME, or one of machine, job, patch, annotations, events, states"
         );
     }
     let catalog = arguments.evaluation.catalog()?;

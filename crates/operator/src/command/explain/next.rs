@@ -48,7 +48,7 @@ fn step(explanation: &Explanation, catalog: &Catalog, core: &Core) -> String {
             asset.and_then(|asset| switch(asset, core)).map(|key| annotate(hco, &key, "true"))
         }
         Some(GateKind::Governed) => deciding.map(|row| {
-            let patch = r#"{"spec":{"action":"Ignore"}}"#;
+            let patch = r#"{"spec":{"action":"Ignore","handOver":true}}"#;
             format!("kubectl patch virtplatformconfig {} --type merge --patch '{patch}'", row.value)
         }),
         Some(GateKind::Exclusion) => {

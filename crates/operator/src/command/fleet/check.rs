@@ -1,10 +1,12 @@
 //! `fleet check`: whether each hypervisor can be used with the credentials that its `HypervisorCluster` names, and what to do if not.
 
+use super::templates::{Templates, Unread};
 use super::{Selection, text};
 use crate::command::target::on_runtime;
 use crate::command::{Format, print};
 use crate::fleet::connect_once;
-use api::fleet::HypervisorMachineTemplate;
+use anyhow::Context;
+use api::fleet::{HypervisorCluster, HypervisorMachineTemplate};
 use cluster::Server;
 use fleet::hypervisor::{Answer, Checked, ClusterKey, Failure, Operation, Request};
 use serde::Serialize;
@@ -23,20 +25,28 @@ struct Row {
     cluster: String,
     version: String,
     problems: Vec<Problem>,
+    /// Where templates may be that use it and could not be read.
+    unread: Vec<Unread>,
 }
 
 /// Exits with 1 if a hypervisor cannot be used.
 pub(super) fn run(selection: &Selection) -> anyhow::Result<ExitCode> {
     let rows = on_runtime(async {
         let server = selection.connect().await?;
-        let mut rows = Vec::new();
-        let templates = selection.read(&server, "HypervisorMachineTemplate", "hypervisormachinetemplates").await?;
-        let templates: Vec<HypervisorMachineTemplate> =
-            templates.into_iter().filter_map(|object| serde_json::from_value(object).ok()).collect();
+        let mut clusters: Vec<HypervisorCluster> = Vec::new();
         for object in selection.read(&server, "HypervisorCluster", "hypervisorclusters").await? {
-            let metadata = &object["metadata"];
-            let key = ClusterKey { namespace: text(&metadata["namespace"]), name: text(&metadata["name"]) };
-            rows.push(row(&key, checked(&server, &key, &templates).await));
+            let of = format!("{}/{}", text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+            let cluster = serde_json::from_value(object);
+            clusters.push(cluster.with_context(|| format!("HypervisorCluster {of} cannot be read"))?);
+        }
+        let templates = Templates::read(&server, selection.namespace.as_deref(), &clusters).await?;
+        let mut rows = Vec::new();
+        for cluster in &clusters {
+            let metadata = cluster.metadata.clone();
+            let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+            let key = ClusterKey { namespace, name };
+            let row = row(&key, checked(&server, &key, &templates.all).await);
+            rows.push(Row { unread: templates.unread(cluster), ..row });
         }
         Ok(rows)
     })?;
@@ -84,7 +94,7 @@ fn row(key: &ClusterKey, checked: Result<Checked, Failure>) -> Row {
             checked.version
         }
     };
-    Row { cluster: format!("{}/{}", key.namespace, key.name), version, problems }
+    Row { cluster: format!("{}/{}", key.namespace, key.name), version, problems, unread: Vec::new() }
 }
 
 /// The command that grants a privilege of Proxmox VE on a path.
@@ -98,17 +108,25 @@ fn granting(found: &str) -> Option<String> {
 }
 
 fn shown(row: &Row) -> String {
-    let Row { cluster, version, problems } = row;
-    if problems.is_empty() {
-        return format!("{cluster}: ok (version {version})\n");
-    }
+    let Row { cluster, version, problems, unread } = row;
     let problem = |problem: &Problem| format!("{cluster}: FAIL: {}\n  fix: {}\n", problem.found, problem.remedy);
-    problems.iter().map(problem).collect()
+    let mut shown: String = problems.iter().map(problem).collect();
+    if problems.is_empty() {
+        shown = format!("{cluster}: ok (version {version})\n");
+    }
+    for Unread { namespace, why } in unread {
+        let of = if namespace == "*" { "other namespaces".to_owned() } else { format!("the namespace {namespace}") };
+        shown.push_str(&format!(
+            "{cluster}: note: templates of {of} may use it and could not be read, so that what they need was not checked: {why}\n  \
+             fix: ask for the right to list hypervisormachinetemplates there (ClusterRole virtpilot-fleet-viewer)\n"
+        ));
+    }
+    shown
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{row, shown};
+    use super::{Row, Unread, row, shown};
     use fleet::hypervisor::{Checked, ClusterKey, Failure};
 
     #[test]
@@ -127,5 +145,12 @@ mod tests {
         assert_eq!(late, "ci/pve: FAIL: the clocks differ by 400 s\n  fix: synchronise them with NTP\n");
         let refused = Failure::Configuration { message: "wrong token".into(), remedy: "create another".into() };
         assert_eq!(shown(&row(&key, Err(refused))), "ci/pve: FAIL: wrong token\n  fix: create another\n");
+        let unread = vec![Unread { namespace: "*".into(), why: "forbidden".into() }];
+        let partly = shown(&Row { unread, ..row(&key, Ok(Checked { is_quorate: true, ..Checked::default() })) });
+        assert!(
+            partly.starts_with("ci/pve: ok (version )\nci/pve: note: templates of other namespaces may use it")
+                && partly.contains(": forbidden\n"),
+            "{partly}"
+        );
     }
 }

@@ -4,11 +4,11 @@ mod check;
 mod convert;
 pub(crate) mod explain;
 mod list;
+mod templates;
 
 use super::Format;
 use super::value::namespace;
-use anyhow::Context;
-use cluster::{KubeconfigContext, Server, Timeouts};
+use cluster::{Failure, KubeconfigContext, Server, Timeouts};
 use fleet::object::fleet_kind;
 use protocol::Served;
 use serde_json::Value;
@@ -76,18 +76,24 @@ impl Selection {
 
 /// All objects of a kind of the fleet in a namespace or, without one, in all of them, by namespace and name.
 async fn list_kind(server: &Server, kind: &str, plural: &str, namespace: &str) -> anyhow::Result<Vec<Value>> {
+    try_to_list(server, kind, plural, namespace).await.map_err(|failure| unlisted(server, plural, &failure))
+}
+
+/// The same, for somebody who may go on without it.
+async fn try_to_list(server: &Server, kind: &str, plural: &str, namespace: &str) -> Result<Vec<Value>, Failure> {
     let served = Served::at(fleet_kind(kind), plural, true);
-    let mut found = cluster::list::whole(server, &served, namespace).await.map_err(|failure| {
-        let hint = match failure.is_not_found() {
-            true => "; install the fleet with: virtpilot manifests --products fleet",
-            false => "",
-        };
-        anyhow::anyhow!("{failure}{hint}")
-    });
-    if let Ok(found) = &mut found {
-        found.sort_by_key(|object| (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])));
-    }
-    found.with_context(|| format!("could not list {plural} at {}", server.address))
+    let mut found = cluster::list::whole(server, &served, namespace).await?;
+    found.sort_by_key(|object| (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])));
+    Ok(found)
+}
+
+/// Why objects could not be listed.
+fn unlisted(server: &Server, plural: &str, failure: &Failure) -> anyhow::Error {
+    let hint = match failure.is_not_found() {
+        true => "; install the fleet with: virtpilot manifests --products fleet",
+        false => "",
+    };
+    anyhow::anyhow!("{failure}{hint}").context(format!("could not list {plural} at {}", server.address))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {

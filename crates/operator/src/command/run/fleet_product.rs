@@ -2,12 +2,15 @@
 
 use super::lead_or_run;
 use crate::fleet as product;
+use crate::fleet::border::Border;
+use crate::fleet::servers::{Servers, Settings};
 use crate::metrics::Metrics;
 use anyhow::bail;
 use change::{Backoff, Key, Kind};
 use cluster::lease::Replica;
-use cluster::{Attempts, Server, live};
+use cluster::{Attempts, Permit, Server, live};
 use futures::FutureExt;
+use jiff::Timestamp;
 use protocol::Served;
 use runtime::{Probes, Stop};
 use std::sync::Arc;
@@ -18,20 +21,27 @@ const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), longest: Duratio
 
 /// Runs the fleet until `stop` resolves.
 pub(super) async fn run(
-    server: Server,
-    namespace: String,
+    settings: Settings,
+    (server, namespace): (Server, String),
     replica: Option<Replica>,
     probes: Probes,
-    observers: (String, Arc<Metrics>),
+    observers: (String, Timestamp, Arc<Metrics>),
     stop: futures::future::Shared<Stop>,
 ) -> anyhow::Result<()> {
     let operator = tokio::select! {
         uid = uid(&server, &namespace) => uid?,
         () = stop.clone() => return Ok(()),
     };
+    let border = Border::new();
+    let counted = observers.2.clone();
+    let count = Arc::new(move |server, result| counted.fleet_request(server, result));
+    let servers = Servers::start(&settings, &border, (&server, &namespace), count).await?;
     let config = fleet::Config { operator, concurrency: fleet::Concurrency::default() };
     let (leading, readiness, home) = (server.clone(), probes.missing.clone(), namespace.clone());
-    let work = |permit, stop| product::run(config, (server, home), permit, observers, readiness, stop);
+    let work = |permit: Permit, stop| {
+        servers.lead(permit.clone());
+        product::run(config, (server, home), (permit, border), observers, readiness, stop)
+    };
     lead_or_run(leading, namespace, replica, probes, stop.boxed(), work).await
 }
 

@@ -1,6 +1,7 @@
 //! The objects of the fleet as far as metrics show them, so that the series of an object end with it.
 
 use api::fleet::{ClaimPhase, GROUP, Quantity};
+use fleet::hypervisor::Power;
 use fleet::object::Name;
 use protocol::{Body, WatchEvent, WatchTarget};
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub(super) struct Cluster {
     pub(super) orphans: usize,
     /// CPUs and bytes of memory that are left.
     pub(super) available: Option<(i64, i64)>,
+    /// The machines of claims in its last list by power state.
+    pub(super) powers: Option<[(Power, u32); 3]>,
 }
 
 /// The machines of a pool.

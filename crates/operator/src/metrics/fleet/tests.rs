@@ -5,7 +5,7 @@ use api::fleet::{ClaimPhase, FailureClass};
 use api::metric::{self, Form};
 use change::Live;
 use fleet::Notice;
-use fleet::hypervisor::{MachineId, Owner};
+use fleet::hypervisor::{MachineId, Owner, Power};
 use fleet::object::{Name, fleet_kind};
 use hypervisor::{Exchange, Status};
 use protocol::{Body, WatchEvent, WatchTarget};
@@ -46,7 +46,15 @@ fn claim(claim: &str, phase: ClaimPhase, reason: &str, ready_after: Option<u64>)
 
 fn operation(failure: Option<FailureClass>) -> Notice {
     let failure = failure.map(|class| (class, "no answer".to_owned()));
-    Notice::Operation { cluster: name("pve"), claim: None, operation: "create", took: Duration::from_secs(3), failure }
+    Notice::Operation {
+        cluster: name("pve"),
+        claim: None,
+        machine: None,
+        node: None,
+        operation: "create",
+        took: Duration::from_secs(3),
+        failure,
+    }
 }
 
 fn orphan(is_destroyed: bool) -> Notice {
@@ -57,6 +65,8 @@ fn orphan(is_destroyed: bool) -> Notice {
 /// A fleet with a hypervisor, a template, a pool and two claims of which one has a machine.
 fn filled() -> Fleet {
     let fleet = Fleet::new();
+    fleet.requested("webhook", "accepted");
+    fleet.requested("exchange", "granted");
     let status =
         json!({"orphans": ["7 (ci/old)"], "availableResources": {"cpu": 12, "memory": "3Gi", "storage": "1Gi"}});
     seen(&fleet, "HypervisorCluster", "pve", json!({"status": status}));
@@ -73,6 +83,8 @@ fn filled() -> Fleet {
     fleet.record(&operation(Some(FailureClass::Transient)));
     fleet.record(&orphan(false));
     fleet.record(&orphan(true));
+    let powers = [(Power::Running, 2), (Power::Stopped, 1), (Power::Unknown, 0)];
+    fleet.record(&Notice::Machines { cluster: name("pve"), powers });
     let (path, duration) = ("/nodes/{node}/qemu/{vmid}/clone", Duration::from_millis(30));
     fleet.exchanged(&Exchange { method: "POST", path, status: Status::ServerError, duration });
     fleet
@@ -87,8 +99,10 @@ fn assert_lines(fleet: &Fleet, lines: &[&str]) {
 
 #[test]
 fn every_metric_of_the_table_is_exported_with_its_labels_and_no_claim_is_named() {
-    let text = filled().text();
-    for metric in metric::FLEET {
+    let fleet = filled();
+    super::jobs::tests::fill(&fleet);
+    let text = fleet.text();
+    for metric in metric::FLEET.into_iter().chain(metric::FLEET_JOBS) {
         let full = metric.name_after(metric::FLEET_PREFIX);
         let start = match metric.form {
             Form::Histogram => format!("{full}_count{{"),
@@ -114,6 +128,9 @@ fn machines_pools_and_hypervisors_are_shown_as_they_are_now() {
             "machines{hypervisor=\"ci/pve\",phase=\"Bootstrapping\"} 1",
             "machines{hypervisor=\"ci/pve\",phase=\"Failed\"} 0",
             "hypervisor_ready{hypervisor=\"ci/pve\"} 1",
+            "machines_by_power{hypervisor=\"ci/pve\",power=\"running\"} 2",
+            "machines_by_power{hypervisor=\"ci/pve\",power=\"stopped\"} 1",
+            "machines_by_power{hypervisor=\"ci/pve\",power=\"unknown\"} 0",
             "hypervisor_available_cpus{hypervisor=\"ci/pve\"} 12",
             "hypervisor_available_memory_bytes{hypervisor=\"ci/pve\"} 3221225472",
             "orphans{hypervisor=\"ci/pve\"} 1",

@@ -1,0 +1,5 @@
+//! Both servers over real connections.
+
+mod guests;
+mod rig;
+mod webhooks;

@@ -1,0 +1,146 @@
+//! Receives webhooks. What is surely none of ours is refused before its body is read.
+
+use super::reply::{self, Reply, again, discard, text, unread};
+use super::{Count, WEBHOOK};
+use crate::fleet::border::Border;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use runtime::bounded::{Ended, Memory, Service, read};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Where GitHub delivers.
+pub(super) const PATH: &str = "/webhooks/github";
+/// GitHub gives up after ten seconds.
+const BODY: Duration = Duration::from_secs(8);
+/// The bodies of all webhooks that are being received. One has about 20 kB.
+const MEMORY: usize = 16 << 20;
+/// The pause that a proxy or a script is asked for.
+const PAUSE: u64 = 5;
+
+/// The receiver of webhooks.
+pub(super) struct Webhooks {
+    border: Arc<Border>,
+    receiver: Mutex<Receiver>,
+    memory: Memory,
+    /// How long a body may take.
+    pub(super) within: Duration,
+    count: Count,
+}
+
+impl Webhooks {
+    pub(super) fn new(border: Arc<Border>, count: Count) -> Webhooks {
+        Webhooks { border, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
+    }
+
+    /// What is refused without its body: why in one word, and the answer.
+    fn refused(&self, request: &Request<Incoming>) -> Option<(&'static str, Reply)> {
+        if request.uri().path() != PATH {
+            return Some(("wrong_path", text(StatusCode::NOT_FOUND, "webhooks are received at /webhooks/github")));
+        }
+        if request.method() != Method::POST {
+            let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent with POST");
+            reply.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
+            return Some(("wrong_method", reply));
+        }
+        if !self.border.is_open() {
+            return Some(not_taken("not_leading"));
+        }
+        if value(request.headers(), "x-hub-signature-256").is_none() {
+            return Some((Refusal::NoSignature.name(), verdict(&Verdict::Refused(Refusal::NoSignature))));
+        }
+        None
+    }
+
+    /// Judges a webhook, and passes on what it says.
+    fn take(&self, delivery: &Delivery<'_>) -> (&'static str, Reply) {
+        let secrets = self.border.webhook_secrets();
+        let secrets: Vec<&[u8]> = secrets.iter().map(|secret| secret.expose().as_bytes()).collect();
+        let receive = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = receive().receive(delivery, &secrets, Timestamp::now());
+        if let Verdict::Accepted(observation) = &found
+            && self.border.observed(observation.clone()).is_err()
+        {
+            receive().forget(delivery);
+            return not_taken("behind");
+        }
+        (found.reason(), verdict(&found))
+    }
+}
+
+impl Service for Webhooks {
+    async fn answer(&self, _: IpAddr, request: Request<Incoming>) -> Reply {
+        let (result, reply) = match self.refused(&request) {
+            Some(refused) => {
+                discard(request.into_body(), &self.memory).await;
+                refused
+            }
+            None => {
+                let (head, body) = request.into_parts();
+                match read(body, LARGEST, self.within, &self.memory).await {
+                    Ok(held) => self.take(&Delivery {
+                        event: value(&head.headers, "x-github-event"),
+                        id: value(&head.headers, "x-github-delivery"),
+                        signature: value(&head.headers, "x-hub-signature-256"),
+                        body: &held.bytes,
+                    }),
+                    Err(why) => {
+                        let (result, status, line) = unread(why);
+                        (result, text(status, line))
+                    }
+                }
+            }
+        };
+        (self.count)(WEBHOOK, result);
+        reply
+    }
+
+    fn ended(&self, why: Ended) {
+        (self.count)(WEBHOOK, reply::ended(why));
+    }
+}
+
+fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// This replica does not lead, or its core is far behind.
+fn not_taken(result: &'static str) -> (&'static str, Reply) {
+    let line = match result {
+        "not_leading" => "this replica does not lead; try again",
+        _ => "too much waits to be handled; try again",
+    };
+    (result, again(text(StatusCode::SERVICE_UNAVAILABLE, line), PAUSE))
+}
+
+/// The answer to a webhook that was judged.
+fn verdict(verdict: &Verdict) -> Reply {
+    let status = StatusCode::from_u16(verdict.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let line = match verdict {
+        Verdict::Accepted(_) => "accepted",
+        Verdict::Ignored("ping") => "pong",
+        Verdict::Ignored("repeated") => "ignored: it was received before",
+        Verdict::Ignored(_) => {
+            "ignored: only workflow_job events are needed; choose them in the settings of the webhook"
+        }
+        Verdict::Refused(refusal) => match refusal {
+            Refusal::TooLarge => "the body is too large for a workflow_job event",
+            Refusal::NoSecret => "no pool has a secret for webhooks",
+            Refusal::NoSignature => "there is no signature: set a secret in the settings of the webhook",
+            Refusal::WrongSignature => {
+                "the signature is wrong: the secret of the webhook is none of those of the pools"
+            }
+            Refusal::NoEvent => "there is no header X-GitHub-Event",
+            Refusal::NoDelivery => "there is no valid header X-GitHub-Delivery",
+            Refusal::Unreadable(_) => {
+                "the body is no workflow_job event in JSON: choose the content type application/json in the settings of the webhook"
+            }
+            Refusal::TooOld => "ignored: the event is too old to be believed",
+            Refusal::InFuture => "the event is in the future: compare the clocks",
+        },
+    };
+    text(status, line)
+}
