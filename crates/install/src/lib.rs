@@ -12,7 +12,10 @@ mod tests;
 mod workload;
 
 use catalog::Catalog;
-pub use fleet::{FleetSettings, dashboard as fleet_dashboard, monitoring as fleet_monitoring, rights as fleet_rights};
+pub use fleet::{
+    FleetSettings, dashboard as fleet_dashboard, dashboard_of_jobs as jobs_dashboard, monitoring as fleet_monitoring,
+    rights as fleet_rights,
+};
 pub use metrics::deployment_patch;
 pub use monitoring::advisor_monitoring;
 use serde_json::{Value, json};

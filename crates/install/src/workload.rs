@@ -9,13 +9,20 @@ use serde_json::{Value, json};
 /// The ports of `/metrics`, and of `/healthz` and `/readyz`, which are the defaults of `virtpilot run`.
 const METRICS: u16 = 8080;
 const PROBES: u16 = 8082;
+/// The ports of the fleet's receiver of webhooks and of its bootstrap endpoint.
+const WEBHOOKS: u16 = 8083;
+const BOOTSTRAP: u16 = 8443;
 
 /// The name of the container; the predecessor's, so that an apply over its Deployment replaces its container instead of adding one.
 pub(crate) const CONTAINER: &str = "manager";
 
 /// The objects.
 pub(crate) fn objects(settings: &Settings) -> Vec<Value> {
-    vec![network_policy(settings), disruption_budget(settings), deployment(settings)]
+    let mut objects = vec![network_policy(settings), disruption_budget(settings), deployment(settings)];
+    if settings.products == Products::Fleet {
+        objects.push(service(settings));
+    }
+    objects
 }
 
 /// The labels of the pods; the predecessor's, because the selector of a Deployment cannot be changed.
@@ -30,9 +37,26 @@ fn metadata(settings: &Settings) -> Value {
     json!({"name": settings.name(), "namespace": settings.namespace, "labels": labels})
 }
 
+/// Where GitHub, or an Ingress, delivers webhooks, and where guests get their credentials. Both are for every replica: one that does not
+/// lead refuses, and the sender tries again.
+fn service(settings: &Settings) -> Value {
+    let port = |name: &str, port: u16| json!({"name": name, "port": port, "targetPort": name, "protocol": "TCP"});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(settings),
+        "spec": {
+            "type": settings.fleet.service_type,
+            "selector": pod_labels(settings),
+            "ports": [port("webhooks", WEBHOOKS), port("bootstrap", BOOTSTRAP)],
+        },
+    })
+}
+
 /// Metrics and probes in, the API server out. It is addressed by its IP address, so not even DNS is needed; hypervisors have names.
 fn network_policy(settings: &Settings) -> Value {
     let tcp = |port: &u16| json!({"port": port, "protocol": "TCP"});
+    let mut ingress = vec![tcp(&METRICS), tcp(&PROBES)];
     let mut egress = vec![json!({"ports": settings.api_server_ports.iter().map(tcp).collect::<Vec<_>>()})];
     if settings.products == Products::Fleet {
         // The pods of DNS listen on 53, those of OpenShift on 5353.
@@ -40,6 +64,7 @@ fn network_policy(settings: &Settings) -> Value {
         let dns = dns.map(|(protocol, port)| json!({"port": port, "protocol": protocol}));
         egress.push(json!({"ports": settings.fleet.hypervisor_ports.iter().map(tcp).collect::<Vec<_>>()}));
         egress.push(json!({"ports": dns}));
+        ingress.extend([tcp(&WEBHOOKS), tcp(&BOOTSTRAP)]);
     }
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -48,7 +73,7 @@ fn network_policy(settings: &Settings) -> Value {
         "spec": {
             "podSelector": {"matchLabels": pod_labels(settings)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [tcp(&METRICS), tcp(&PROBES)]}],
+            "ingress": [{"ports": ingress}],
             "egress": egress,
         },
     })
@@ -129,6 +154,11 @@ fn container(settings: &Settings) -> Value {
         Products::Advisor => Some("--products=advisor".to_owned()),
         Products::Fleet => Some("--products=fleet".to_owned()),
     });
+    if settings.products == Products::Fleet {
+        arguments.push(format!("--webhook-bind-address=:{WEBHOOKS}"));
+        arguments
+            .extend(settings.fleet.bootstrap_address.iter().map(|address| format!("--bootstrap-address={address}")));
+    }
     let mut container = json!({
         "name": CONTAINER,
         "image": settings.image,
@@ -152,6 +182,10 @@ fn container(settings: &Settings) -> Value {
     });
     if settings.products == Products::Fleet {
         let name = format!("{}-environment", settings.name());
+        let port = |name: &str, port: u16| json!({"name": name, "containerPort": port, "protocol": "TCP"});
+        if let Some(ports) = container["ports"].as_array_mut() {
+            ports.extend([port("webhooks", WEBHOOKS), port("bootstrap", BOOTSTRAP)]);
+        }
         container["envFrom"] = json!([{"configMapRef": {"name": name, "optional": true}}]);
     }
     if settings.metrics_secure {

@@ -42,7 +42,7 @@ pub(crate) struct Layer {
 }
 
 /// Which crates may use which DEMO crates in tests: every crate a real control plane, and simulations what has no I/O.
-const IN_TESTS: [(Option<&str>, &str); 9] = [
+const IN_TESTS: [(Option<&str>, &str); 10] = [
     (None, "playground"),
     (Some("autopilot"), "mco-stand-in"),
     (Some("autopilot"), "server-model"),
@@ -51,6 +51,7 @@ const IN_TESTS: [(Option<&str>, &str); 9] = [
     (Some("fleet"), "github-stand-in"),
     (Some("fleet"), "pve-stand-in"),
     (Some("forge"), "github-stand-in"),
+    (Some("forge"), "gitlab-stand-in"),
     (Some("hypervisor"), "pve-stand-in"),
 ];
 
@@ -63,12 +64,14 @@ impl Layer {
 
     /// Whether it may not use I/O, the clock, the environment, randomness or logging. A simulation needs its surroundings to be like that, too.
     pub(crate) fn is_pure(&self) -> bool {
-        self.role.is_pure() || ["github-stand-in", "mco-stand-in", "pve-stand-in", "server-model"].contains(&self.name)
+        self.role.is_pure()
+            || ["github-stand-in", "gitlab-stand-in", "mco-stand-in", "pve-stand-in", "server-model"]
+                .contains(&self.name)
     }
 }
 
 /// Every crate of the design, including crates that do not exist yet.
-pub(crate) const LAYERS: [Layer; 24] = [
+pub(crate) const LAYERS: [Layer; 25] = [
     Layer { name: "api", role: Role::Nouns, may_use: &[], what: "what users write: names, keys, kinds" },
     Layer { name: "bootstrap", role: Role::Nouns, may_use: &[], what: "the messages between a guest and the operator" },
     Layer {
@@ -147,7 +150,7 @@ pub(crate) const LAYERS: [Layer; 24] = [
         name: "forge",
         role: Role::Do,
         may_use: &["fleet", "change", "api"],
-        what: "clients for CI platforms: GitHub",
+        what: "clients for CI platforms: GitHub, GitLab",
     },
     Layer {
         name: "identity",
@@ -189,6 +192,12 @@ pub(crate) const LAYERS: [Layer; 24] = [
         what: "a stand-in of GitHub's API for runners without I/O: `handle(request, now) -> reply`",
     },
     Layer {
+        name: "gitlab-stand-in",
+        role: Role::Demo,
+        may_use: &[],
+        what: "a stand-in of GitLab's API for runners without I/O: `handle(request, now) -> reply`",
+    },
+    Layer {
         name: "mco-stand-in",
         role: Role::Demo,
         may_use: &[],
@@ -209,7 +218,7 @@ pub(crate) const LAYERS: [Layer; 24] = [
     Layer {
         name: "playground",
         role: Role::Demo,
-        may_use: &["api", "github-stand-in", "mco-stand-in", "pve-stand-in"],
+        may_use: &["api", "github-stand-in", "gitlab-stand-in", "mco-stand-in", "pve-stand-in"],
         what: "a real control plane on this machine, for demo, tests and benches; its own binary",
     },
     Layer {

@@ -18,8 +18,143 @@ enum Look {
 /// A panel: title, look, unit, width of 24 columns, and its queries with the names of their series.
 type Panel = (&'static str, Look, &'static str, i64, &'static [(&'static str, &'static str)]);
 
-/// The rows: title and panels. `$hypervisor` is a choice.
-const ROWS: [(&str, &[Panel]); 4] = [
+/// A row: title and panels.
+type Row = (&'static str, &'static [Panel]);
+
+/// The rows about CI jobs.
+const JOBS: [Row; 3] = [
+    (
+        "Jobs",
+        &[
+            (
+                "Jobs that wait, by the reason",
+                Look::Time,
+                "decimal",
+                12,
+                &[("max by (reason) (virtpilot_fleet_jobs_waiting)", "{{reason}}")],
+            ),
+            (
+                "The longest wait",
+                Look::Time,
+                "seconds",
+                12,
+                &[("time() - min by (reason) (virtpilot_fleet_jobs_waiting_since_timestamp_seconds)", "{{reason}}")],
+            ),
+            (
+                "Queue time",
+                Look::Time,
+                "seconds",
+                12,
+                &[
+                    (
+                        "histogram_quantile(0.5, sum by (le, pool) (rate(virtpilot_fleet_job_queue_seconds_bucket[1h])))",
+                        "{{pool}}, median",
+                    ),
+                    (
+                        "histogram_quantile(0.9, sum by (le, pool) (rate(virtpilot_fleet_job_queue_seconds_bucket[1h])))",
+                        "{{pool}}, 9 of 10",
+                    ),
+                ],
+            ),
+            (
+                "Where the queue time goes, on average",
+                Look::Time,
+                "seconds",
+                12,
+                &[(
+                    "sum by (phase) (rate(virtpilot_fleet_job_start_phase_seconds_sum[1h])) / sum by (phase) (rate(virtpilot_fleet_job_start_phase_seconds_count[1h]))",
+                    "{{phase}}",
+                )],
+            ),
+            (
+                "Jobs that ended in an hour",
+                Look::Time,
+                "decimal",
+                12,
+                &[("sum by (pool, result) (increase(virtpilot_fleet_job_results_total[1h]))", "{{pool}}, {{result}}")],
+            ),
+            (
+                "Who reported jobs first, in an hour",
+                Look::Time,
+                "decimal",
+                12,
+                &[("sum by (source) (increase(virtpilot_fleet_jobs_noticed_total[1h]))", "{{source}}")],
+            ),
+            (
+                "Webhooks in an hour, by what became of them",
+                Look::Time,
+                "decimal",
+                12,
+                &[("sum by (result) (increase(virtpilot_fleet_webhooks_total[1h]))", "{{result}}")],
+            ),
+            (
+                "Requests of guests in an hour",
+                Look::Time,
+                "decimal",
+                12,
+                &[(
+                    "sum by (request, result) (increase(virtpilot_fleet_bootstrap_requests_total[1h]))",
+                    "{{request}}, {{result}}",
+                )],
+            ),
+        ],
+    ),
+    (
+        "Runners",
+        &[
+            (
+                "Runners by phase",
+                Look::Time,
+                "decimal",
+                12,
+                &[("max by (pool, phase) (virtpilot_fleet_runners)", "{{pool}}, {{phase}}")],
+            ),
+            (
+                "Runners without a claim, in a day",
+                Look::Stat,
+                "decimal",
+                12,
+                &[("sum(increase(virtpilot_fleet_orphan_runners_found_total[1d]))", "found")],
+            ),
+            (
+                "Runner versions",
+                Look::Time,
+                "decimal",
+                12,
+                &[(
+                    "count by (version, role) (max by (pool, version, role) (virtpilot_fleet_runner_version_info))",
+                    "{{version}}, {{role}}",
+                )],
+            ),
+            (
+                "Until GitHub refuses the version",
+                Look::Time,
+                "seconds",
+                12,
+                &[(
+                    "min by (pool, version) (virtpilot_fleet_runner_version_refused_timestamp_seconds) - time()",
+                    "{{pool}}, {{version}}",
+                )],
+            ),
+        ],
+    ),
+    (
+        "GitHub",
+        &[(
+            "Requests that are left",
+            Look::Time,
+            "percent-decimal",
+            24,
+            &[(
+                "min by (owner) (virtpilot_fleet_github_requests_remaining) / max by (owner) (virtpilot_fleet_github_requests_limit)",
+                "{{owner}}",
+            )],
+        )],
+    ),
+];
+
+/// The rows about machines. `$hypervisor` is a choice.
+const MACHINES: [Row; 4] = [
     (
         "State",
         &[
@@ -29,6 +164,13 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 "decimal",
                 12,
                 &[("sum by (phase) (virtpilot_fleet_machines{hypervisor=~\"$hypervisor\"})", "{{phase}}")],
+            ),
+            (
+                "Machines by power",
+                Look::Time,
+                "decimal",
+                12,
+                &[("sum by (power) (virtpilot_fleet_machines_by_power{hypervisor=~\"$hypervisor\"})", "{{power}}")],
             ),
             (
                 "Hypervisors that can be used",
@@ -181,10 +323,20 @@ const ROWS: [(&str, &[Panel]); 4] = [
     ),
 ];
 
-/// The dashboard. It is not part of the installation, because not every cluster serves its kind.
+/// The dashboard of machines. It is not part of the installation, because not every cluster serves its kind.
 pub fn dashboard(namespace: &str) -> Value {
+    let variables = [variable("hypervisor", "Hypervisor", "virtpilot_fleet_hypervisor_ready")];
+    of_rows(namespace, FLEET, "Virtpilot / Fleet", &MACHINES, &variables)
+}
+
+/// The dashboard of CI jobs.
+pub fn dashboard_of_jobs(namespace: &str) -> Value {
+    of_rows(namespace, &format!("{FLEET}-jobs"), "Virtpilot / CI jobs", &JOBS, &[])
+}
+
+fn of_rows(namespace: &str, name: &str, display: &str, rows: &[Row], variables: &[Value]) -> Value {
     let (mut panels, mut layouts) = (Map::new(), Vec::new());
-    for (row, (title, of_row)) in ROWS.iter().enumerate() {
+    for (row, (title, of_row)) in rows.iter().enumerate() {
         let (mut items, mut x, mut y, mut tallest) = (Vec::new(), 0, 0, 0);
         for (place, (name, look, unit, width, queries)) in of_row.iter().enumerate() {
             let (id, height) = (format!("panel-{row}-{place}"), if matches!(look, Look::Stat) { 4 } else { 8 });
@@ -198,18 +350,18 @@ pub fn dashboard(namespace: &str) -> Value {
             let spec = json!({"display": {"name": name}, "plugin": plugin(*look, unit), "queries": queries});
             panels.insert(id, json!({"kind": "Panel", "spec": spec}));
         }
-        let display = json!({"title": title, "collapse": {"open": true}});
-        layouts.push(json!({"kind": "Grid", "spec": {"display": display, "items": items}}));
+        let title = json!({"title": title, "collapse": {"open": true}});
+        layouts.push(json!({"kind": "Grid", "spec": {"display": title, "items": items}}));
     }
     let labels = json!({"app.kubernetes.io/name": FLEET, "app.kubernetes.io/component": "dashboard"});
     json!({
         "apiVersion": "perses.dev/v1alpha2",
         "kind": "PersesDashboard",
-        "metadata": {"name": FLEET, "namespace": namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {"config": {
-            "display": {"name": "Virtpilot / Fleet"},
+            "display": {"name": display},
             "duration": "6h",
-            "variables": [variable("hypervisor", "Hypervisor", "virtpilot_fleet_hypervisor_ready")],
+            "variables": variables,
             "panels": panels,
             "layouts": layouts,
         }},

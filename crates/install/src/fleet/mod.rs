@@ -5,8 +5,8 @@ mod monitoring;
 
 use crate::people::{cluster_readers, role};
 use crate::{FLEET, Settings};
-use api::fleet::{GROUP, LEASE};
-pub use dashboard::dashboard;
+use api::fleet::{BOOTSTRAP_SECRET, GROUP, LEASE, QUEUE};
+pub use dashboard::{dashboard, dashboard_of_jobs};
 pub use monitoring::monitoring;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -24,11 +24,21 @@ pub struct FleetSettings {
     pub kubevirt: BTreeSet<String>,
     /// The ports of hypervisors.
     pub hypervisor_ports: Vec<u16>,
+    /// The bootstrap endpoint as machines reach it, as HOST:PORT; without it, it is off unless the environment says where it is.
+    pub bootstrap_address: Option<String>,
+    /// How the Service of webhooks and of the bootstrap endpoint is reached: `ClusterIP`, `NodePort` or `LoadBalancer`.
+    pub service_type: String,
 }
 
 impl Default for FleetSettings {
     fn default() -> FleetSettings {
-        FleetSettings { secrets: BTreeSet::new(), kubevirt: BTreeSet::new(), hypervisor_ports: vec![8006] }
+        FleetSettings {
+            secrets: BTreeSet::new(),
+            kubevirt: BTreeSet::new(),
+            hypervisor_ports: vec![8006],
+            bootstrap_address: None,
+            service_type: "ClusterIP".to_owned(),
+        }
     }
 }
 
@@ -70,8 +80,8 @@ fn everywhere(namespace: &str) -> Vec<Value> {
     let kinds = ["hypervisorclusters", "hypervisormachinetemplates", "machineclaims", "runnerpools"];
     let status = kinds.map(|kind| format!("{kind}/status"));
     vec![
-        // A hypervisor is read again before each check.
-        json!({"apiGroups": [GROUP], "resources": ["hypervisorclusters"], "verbs": ["get"]}),
+        // A hypervisor, or a pool with runners, is read again before each check.
+        json!({"apiGroups": [GROUP], "resources": ["hypervisorclusters", "runnerpools"], "verbs": ["get"]}),
         // A patch sets finalizers, and the annotation that drains a machine.
         json!({"apiGroups": [GROUP], "resources": kinds, "verbs": ["list", "watch", "patch"]}),
         json!({"apiGroups": [GROUP], "resources": status, "verbs": ["patch"]}),
@@ -84,7 +94,7 @@ fn everywhere(namespace: &str) -> Vec<Value> {
     ]
 }
 
-/// In its own namespace: leader election.
+/// In its own namespace: leader election, the authority of the bootstrap endpoint, and the queue of jobs.
 fn own() -> Vec<Value> {
     vec![
         // A creation cannot be restricted by name.
@@ -93,6 +103,13 @@ fn own() -> Vec<Value> {
             "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE],
             "verbs": ["get", "update"],
         }),
+        // An apply that creates it names it, so that this allows no other one.
+        json!({
+            "apiGroups": [""], "resources": ["secrets"], "resourceNames": [BOOTSTRAP_SECRET],
+            "verbs": ["get", "create", "patch"],
+        }),
+        // The queue of jobs that people read.
+        json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [QUEUE], "verbs": ["create", "patch"]}),
         // The pod of the leader: a standby replica follows at once when it has ended.
         json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "watch"]}),
     ]
@@ -131,31 +148,43 @@ fn granted(name: &str, namespace: Option<&str>, account: &str, rules: &[Value]) 
     ]
 }
 
-/// The roles for people. Whoever may change a HypervisorCluster chooses where its credentials are sent, so that this is a role of its own.
+/// The roles for people. Whoever may change a HypervisorCluster or a RunnerPool chooses where the Secrets that it names are sent, so that this is a
+/// role of its own.
 pub(crate) fn people() -> Vec<Value> {
     let (read, write) = (["get", "list", "watch"], ["create", "update", "patch", "delete"]);
     let kinds = ["hypervisorclusters", "hypervisormachinetemplates", "machineclaims", "runnerpools"];
     let rule =
         |resources: &[&str], verbs: &[&str]| json!({"apiGroups": [GROUP], "resources": resources, "verbs": verbs});
-    let viewer =
-        vec![rule(&kinds, &read), json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": read})];
-    let used = ["hypervisormachinetemplates", "machineclaims", "runnerpools"];
+    let viewer = vec![
+        rule(&kinds, &read),
+        json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": read}),
+        // The queue of jobs, and whether somebody keeps it up to date.
+        json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [QUEUE], "verbs": ["get"]}),
+        json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get"]}),
+    ];
+    let used = ["hypervisormachinetemplates", "machineclaims"];
     let scale = rule(&["runnerpools/scale"], &["get", "update", "patch"]);
     let editor = [viewer.clone(), vec![rule(&used, &write), scale.clone()]].concat();
     let admin = [viewer.clone(), vec![rule(&kinds, &write), scale]].concat();
     vec![
-        role(FLEET, "viewer", "Sees hypervisors, templates, pools and machines.", Some(cluster_readers()), &viewer),
+        role(
+            FLEET,
+            "viewer",
+            "Sees hypervisors, templates, pools, machines and jobs.",
+            Some(cluster_readers()),
+            &viewer,
+        ),
         role(
             FLEET,
             "editor",
-            "Also makes templates, pools and claims on the hypervisors that there are.",
+            "Also makes templates and claims on the hypervisors that there are, and scales pools.",
             None,
             &editor,
         ),
         role(
             FLEET,
             "admin",
-            "Also connects hypervisors, and so uses the Secrets that the fleet may read.",
+            "Also connects hypervisors and CI platforms, and so uses the Secrets that the fleet may read.",
             None,
             &admin,
         ),

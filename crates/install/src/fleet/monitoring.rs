@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 type Alert = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// The alerts. Series are aggregated over pods, so that a new pod of the fleet does not begin a new alert.
-const ALERTS: [Alert; 6] = [
+const ALERTS: [Alert; 12] = [
     (
         "VirtpilotFleetDown",
         "absent(virtpilot_fleet_build_info)",
@@ -55,6 +55,67 @@ const ALERTS: [Alert; 6] = [
         "{{ $value }} machine(s) of the fleet on {{ $labels.hypervisor }} have had no claim for 30 minutes: they could not be destroyed, or \
          orphans.policy is Report. The status of the HypervisorCluster names them.",
     ),
+    (
+        "VirtpilotFleetJobWaits",
+        "time() - min by (reason) (virtpilot_fleet_jobs_waiting_since_timestamp_seconds{reason!=\"OnGitHub\"}) > 900",
+        "5m",
+        "A CI job waits for a machine for too long.",
+        "A job has waited for more than 15 minutes ({{ $labels.reason }}). \"virtpilot queue\" shows it and why, \"virtpilot explain job ID\" what \
+         would make it start.",
+    ),
+    (
+        "VirtpilotFleetWebhookSilent",
+        "max(virtpilot_fleet_webhooks_expected) > 0 and sum(increase(virtpilot_fleet_jobs_noticed_total{source=\"poll\"}[1h])) > 2 unless \
+         sum(increase(virtpilot_fleet_jobs_noticed_total{source=\"webhook\"}[1h])) > 0",
+        "10m",
+        "No webhook of GitHub arrives.",
+        "A RunnerPool expects webhooks, and all jobs of the last hour were found by polls, so that they start up to minutes late. Look at the \
+         deliveries of the webhook on GitHub.",
+    ),
+    (
+        "VirtpilotFleetRunnerVersionAgeing",
+        "min by (pool, version) (virtpilot_fleet_runner_version_refused_timestamp_seconds) - time() < 7 * 86400",
+        "1h",
+        "GitHub refuses the runner version of a pool soon.",
+        "GitHub gives runners of version {{ $labels.version }} no jobs any more within a week, and the pool {{ $labels.pool }} uses it. Take a \
+         newer one.",
+    ),
+    (
+        "VirtpilotFleetRunnerVersionRolledBack",
+        "max by (pool, version) (virtpilot_fleet_runner_version_info{role=\"rolled-back\"}) > 0",
+        "",
+        "A new runner version has failed in a pool.",
+        "Runners of version {{ $labels.version }} failed in the pool {{ $labels.pool }}, which goes on with the version before until GitHub refuses \
+         that. The events of the RunnerPool say how they failed.",
+    ),
+    (
+        "VirtpilotFleetOrphanRunners",
+        "sum by (owner) (increase(virtpilot_fleet_orphan_runners_found_total[1h])) > 2",
+        "",
+        "Runners on GitHub have no machine again and again.",
+        "Several runners of {{ $labels.owner }} were registered by this fleet and had no claim within an hour. They are removed; somebody deletes \
+         claims, or another installation has the same uid.",
+    ),
+    (
+        "VirtpilotFleetRateLimit",
+        "min by (owner) (virtpilot_fleet_github_requests_remaining) < 0.1 * max by (owner) (virtpilot_fleet_github_requests_limit)",
+        "5m",
+        "The limit of requests to GitHub is nearly used up.",
+        "Less than a tenth of the requests of {{ $labels.owner }} is left: jobs are listed less often, and soon no runner can be registered until \
+         the limit is reset.",
+    ),
+];
+
+/// Where the runbooks are, in this repository as for the other alerts.
+const RUNBOOKS: &str = "docs/runbooks";
+/// The alerts that have one: those about jobs.
+const WITH_RUNBOOK: [&str; 6] = [
+    "VirtpilotFleetJobWaits",
+    "VirtpilotFleetWebhookSilent",
+    "VirtpilotFleetRunnerVersionAgeing",
+    "VirtpilotFleetRunnerVersionRolledBack",
+    "VirtpilotFleetOrphanRunners",
+    "VirtpilotFleetRateLimit",
 ];
 
 /// The Service, the ServiceMonitor and the PrometheusRule. They are not part of the installation, because not every cluster serves the
@@ -97,6 +158,9 @@ fn rule((alert, expr, wait, summary, description): Alert) -> Value {
         "labels": {"severity": "warning", "operator": FLEET},
         "annotations": {"summary": summary, "description": description},
     });
+    if WITH_RUNBOOK.contains(&alert) {
+        rule["annotations"]["runbook"] = json!(format!("{RUNBOOKS}/{alert}.md"));
+    }
     if !wait.is_empty() {
         rule["for"] = json!(wait);
     }

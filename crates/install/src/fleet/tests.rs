@@ -20,14 +20,17 @@ fn rules(objects: &[Value]) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn no_secret_is_read_unless_it_is_named() {
+fn no_secret_but_its_own_is_read_unless_it_is_named() {
     let is_about_secrets = |rule: &Value| rule["resources"].as_array().unwrap().contains(&json!("secrets"));
-    assert!(rules(&installed(FleetSettings::default())).iter().all(|(_, rule)| !is_about_secrets(rule)));
+    let own = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["virtpilot-fleet-bootstrap"], "verbs": ["get", "create", "patch"]});
+    let own = ("Role virtpilot-fleet".to_owned(), own);
+    let found = rules(&installed(FleetSettings::default())).into_iter().filter(|(_, rule)| is_about_secrets(rule));
+    assert_eq!(found.collect::<Vec<_>>(), std::slice::from_ref(&own));
     let secrets = [("ci".to_owned(), "pve-token".to_owned())].into();
     let objects = installed(FleetSettings { secrets, ..FleetSettings::default() });
     let found: Vec<_> = rules(&objects).into_iter().filter(|(_, rule)| is_about_secrets(rule)).collect();
     let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pve-token"], "verbs": ["get", "list", "watch"]});
-    assert_eq!(found, [("Role virtpilot-fleet-secret-pve-token".to_owned(), rule)]);
+    assert_eq!(found, [own, ("Role virtpilot-fleet-secret-pve-token".to_owned(), rule)]);
     let binding =
         objects.iter().find(|object| object["kind"] == "RoleBinding" && object["metadata"]["namespace"] == "ci");
     let subject = json!([{"kind": "ServiceAccount", "name": "virtpilot-fleet", "namespace": "fleet-home"}]);
@@ -65,7 +68,8 @@ fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
     }
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let pod = &deployment["spec"]["template"]["spec"];
-    let arguments = ["run", "--leader-elect", "--namespace=$(POD_NAMESPACE)", "--products=fleet"];
+    let arguments =
+        ["run", "--leader-elect", "--namespace=$(POD_NAMESPACE)", "--products=fleet", "--webhook-bind-address=:8083"];
     assert_eq!(pod["containers"][0]["args"], json!(arguments));
     let environment = json!([{"configMapRef": {"name": "virtpilot-fleet-environment", "optional": true}}]);
     assert_eq!(pod["containers"][0]["envFrom"], environment);
@@ -74,6 +78,10 @@ fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
     assert_eq!((&pod["serviceAccountName"], pod.get("priorityClassName")), (&json!("virtpilot-fleet"), None));
     let policy = objects.iter().find(|object| object["kind"] == "NetworkPolicy").unwrap();
     assert_eq!(policy["spec"]["egress"][1]["ports"], json!([{"port": 8006, "protocol": "TCP"}]));
+    let numbers = |ports: &Value| ports.as_array().unwrap().iter().map(|port| port["port"].clone()).collect::<Vec<_>>();
+    assert_eq!(numbers(&policy["spec"]["ingress"][0]["ports"]), [8080, 8082, 8083, 8443]);
+    let service = objects.iter().find(|object| object["kind"] == "Service").unwrap();
+    assert_eq!(numbers(&service["spec"]["ports"]), [8083, 8443]);
     let crds: Vec<&str> = objects
         .iter()
         .filter(|object| object["kind"] == "CustomResourceDefinition")
@@ -81,4 +89,18 @@ fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
         .collect();
     let names = ["hypervisorclusters", "hypervisormachinetemplates", "runnerpools", "machineclaims"];
     assert_eq!(crds, names.map(|name| format!("{name}.hyperfleet.io")));
+}
+
+#[test]
+fn the_bootstrap_endpoint_is_where_the_settings_say() {
+    let settings = FleetSettings {
+        bootstrap_address: Some("a:1".into()),
+        service_type: "NodePort".into(),
+        ..FleetSettings::default()
+    };
+    let objects = installed(settings);
+    let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap();
+    let arguments = &of("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(arguments.as_array().unwrap().contains(&json!("--bootstrap-address=a:1")), "{arguments}");
+    assert_eq!(of("Service")["spec"]["type"], "NodePort");
 }

@@ -33,7 +33,17 @@ pub(super) fn files() -> Vec<File> {
             "A dashboard for Perses. The namespace is that of the fleet; the datasource is that of the autopilot's dashboards: write the name of yours.",
             &[install::fleet_dashboard(install::FLEET_NAMESPACE)],
         ),
+        file(
+            "dashboard-jobs.yaml",
+            "A dashboard of CI jobs for Perses. The namespace is that of the fleet; the datasource is that of the autopilot's dashboards: write the name of yours.",
+            &[install::jobs_dashboard(install::FLEET_NAMESPACE)],
+        ),
         file("pool.yaml", "Five machines on workdays from 08:00 to 18:00 UTC, and two otherwise.", &[pool()]),
+        file(
+            "runners.yaml",
+            "A runner of GitHub Actions for each queued job, with the token of the Secret github, which the fleet has to be allowed to read: see docs/fleet.md.",
+            &[runners()],
+        ),
     ]
 }
 
@@ -78,6 +88,27 @@ fn template() -> Value {
 
 fn claim() -> Value {
     object("MachineClaim", "one", &json!({"templateRef": {"name": "linux"}, "ttl": "2h"}))
+}
+
+fn runners() -> Value {
+    let key = |key: &str| json!({"name": "github", "key": key});
+    let github = json!({
+        "organization": "acme",
+        "labels": ["self-hosted", "linux", "x64"],
+        "credentials": {"token": key("token")},
+        "webhookSecrets": [key("webhook")],
+        "quotas": {"eachRepository": 5},
+    });
+    object(
+        "RunnerPool",
+        "runners",
+        &json!({
+            "templateRef": {"name": "linux"},
+            "scaling": {"maxReplicas": 20, "spares": {"booted": 1}},
+            "lifecycle": {"maxLifetime": "8h", "jobTimeout": "6h"},
+            "workload": {"type": "github-actions", "config": {"github": github}},
+        }),
+    )
 }
 
 fn pool() -> Value {

@@ -154,8 +154,11 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
     add(
         FLEET,
         "Whether the fleet is deployed, too: it creates machines on hypervisors. Its account reads the Secrets that are named here, as a list \
-         of {namespace: ..., name: ...}, and no others",
-        &json!({"enabled": false, "secrets": [], "hypervisorPorts": fleet.ports}),
+         of {namespace: ..., name: ...}, and no others. bootstrapAddress is HOST:PORT where machines reach its bootstrap endpoint; without it no \
+         runner is started. serviceType is the type of the Service for that and for webhooks",
+        &json!({
+            "enabled": false, "secrets": [], "hypervisorPorts": fleet.ports, "bootstrapAddress": "", "serviceType": "ClusterIP",
+        }),
     );
     let mut files = Vec::new();
     let template = |name: &str, text: &str| File { path: format!("{FOLDER}/templates/{name}"), text: text.to_owned() };

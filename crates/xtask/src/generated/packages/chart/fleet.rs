@@ -74,6 +74,17 @@ pub(super) fn template(plain: &Installation, secure: &Installation, settings: &[
     Ok(Fleet { text, ports })
 }
 
+/// A Deployment that says where its bootstrap endpoint is, if the values do.
+fn with_address(text: &str) -> anyhow::Result<String> {
+    let last = text.lines().find(|line| line.trim_start().starts_with("- --webhook-bind-address="));
+    let last = last.context("the Deployment of the fleet has no argument --webhook-bind-address")?;
+    let indent = &last[..last.len() - last.trim_start().len()];
+    let flag = format!(
+        "{{{{- with .Values.fleet.bootstrapAddress }}}}\n{indent}- --bootstrap-address={{{{ . }}}}\n{{{{- end }}}}"
+    );
+    Ok(text.replace(last, &format!("{last}\n{flag}")))
+}
+
 /// Everything but the rights of secure metrics, and the default of the ports of hypervisors.
 fn objects(installation: &Installation, settings: &[Setting]) -> anyhow::Result<(String, Value)> {
     let mut workload = installation.workload.clone();
@@ -84,10 +95,14 @@ fn objects(installation: &Installation, settings: &[Setting]) -> anyhow::Result<
     let ports = policy.and_then(|policy| policy.pointer_mut("/spec/egress/1/ports"));
     let ports = ports.context("the NetworkPolicy of the fleet has no ports of hypervisors")?;
     let ports = std::mem::replace(ports, json!("{{ toJson .Values.fleet.hypervisorPorts }}"));
+    let service = workload.iter_mut().find(|object| object["kind"] == "Service");
+    let service = service.context("the fleet has no Service")?;
+    service["spec"]["type"] = json!("{{ toJson .Values.fleet.serviceType }}");
     let crds: Vec<Value> = installation.crds.iter().map(kept).collect();
     let objects = [crds, installation.fleet.clone(), installation.people.clone(), workload].concat();
     let objects: Vec<String> = objects.iter().map(catalog::yaml_text).collect();
     let objects = unquoted(&in_release(&objects.join("---\n")));
     // The release's namespace is the only one that the fleet may read.
+    let objects = with_address(&objects)?;
     Ok((objects.replace(&format!("- {}\n", api::hco::NAMESPACE), "- {{ .Release.Namespace }}\n"), ports))
 }
