@@ -87,7 +87,7 @@ locked-bench: own
 	cargo build --workspace --locked --release
 	@'$(CARGO_TARGET_DIR)/release/xtask' gen-pack '$(CARGO_TARGET_DIR)/bench-pack'
 	@'$(CARGO_TARGET_DIR)/release/virtpilot-bench' --pack '$(CARGO_TARGET_DIR)/bench-pack' $(BENCH)
-	cargo bench --workspace --locked --bench large_objects
+	cargo bench --workspace --locked --bench large_objects --bench webhooks
 
 locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
