@@ -1,6 +1,6 @@
 //! The values that an apply replaces, recorded on the object by the apply itself, so that they can be restored.
 
-use crate::identity::{BEFORE, FIELD_MANAGER, PROFILE};
+use crate::identity::{APPLIED, BEFORE, FIELD_MANAGER, PROFILE};
 use change::{Entry, FieldSet};
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,7 @@ pub enum Mark {
     Created(String),
     /// It changed the object for this profile; these values were there before.
     Changed(String, Value),
-    /// It restored the object, which has the name that the Go operator gives: it is not to be mistaken for one that the Go operator made.
+    /// It restored the object, which may have been the Go operator's by its name: it is not to be mistaken for one that that one applied.
     Restored,
 }
 
@@ -91,8 +91,8 @@ impl Mark {
     }
 }
 
-/// The object that is applied: what is wanted, with the mark of the profile.
-pub fn marked(wanted: &Value, profile: &str, before: Option<&Value>) -> Value {
+/// The object that is applied: what is wanted, with the mark of the profile. `is_looked_at` says that its own template looks at it.
+pub fn marked(wanted: &Value, profile: &str, before: Option<&Value>, is_looked_at: bool) -> Value {
     let mut object = wanted.clone();
     let before = before.unwrap_or(&Value::Null).to_string();
     if !object["metadata"]["annotations"].is_object() {
@@ -100,7 +100,21 @@ pub fn marked(wanted: &Value, profile: &str, before: Option<&Value>) -> Value {
     }
     object["metadata"]["annotations"][PROFILE] = json!(profile);
     object["metadata"]["annotations"][BEFORE] = json!(before);
+    if is_looked_at && let Some(wanted) = wanted.as_object() {
+        let content = wanted.iter().filter(|(key, _)| !["apiVersion", "kind", "metadata"].contains(&key.as_str()));
+        let content: Map<String, Value> = content.map(|(key, value)| (key.clone(), value.clone())).collect();
+        object["metadata"]["annotations"][APPLIED] = json!(Value::Object(content).to_string());
+    }
     object
+}
+
+/// An object as it was applied, for the template that looks at it: what somebody has changed since does not count.
+pub fn as_applied(mut live: Value) -> Value {
+    let applied = live["metadata"]["annotations"][APPLIED].as_str().and_then(|text| serde_json::from_str(text).ok());
+    if let Some(applied @ Value::Object(_)) = applied {
+        merge(&mut live, applied);
+    }
+    live
 }
 
 /// An object without our marks.
@@ -108,7 +122,7 @@ pub fn unmarked(object: &Value) -> Value {
     let mut object = object.clone();
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return object };
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-        annotations.retain(|key, _| ![PROFILE, BEFORE].contains(&key.as_str()));
+        annotations.retain(|key, _| ![PROFILE, BEFORE, APPLIED].contains(&key.as_str()));
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
@@ -162,7 +176,7 @@ mod tests {
         let first = live(&json!({"a": 7, "b": {"d": 3}, "other": 1}), &json!({}), &json!({}));
         let recorded = before(Some(&first), &wanted, &none, false).unwrap();
         assert_eq!(recorded, json!({"spec": {"a": 7}}));
-        let object = marked(&wanted, "p", Some(&recorded));
+        let object = marked(&wanted, "p", Some(&recorded), false);
         assert_eq!(Mark::of(&object), Mark::Changed("p".into(), recorded.clone()));
         // Later another field is wanted, too; our own value of the first is not what was there before.
         let annotations = object["metadata"]["annotations"].clone();
@@ -197,7 +211,7 @@ mod tests {
     #[test]
     fn what_was_created_stays_created() {
         let wanted = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 1}});
-        let created = marked(&wanted, "p", None);
+        let created = marked(&wanted, "p", None, false);
         assert_eq!(Mark::of(&created), Mark::Created("p".into()));
         assert_eq!(before(Some(&created), &wanted, &json!({}), false), None);
         assert_eq!(Mark::of(&wanted), Mark::None);

@@ -18,3 +18,6 @@ pub const PREFIX: &str = api::advisor::PREFIX;
 pub const PROFILE: &str = "advisor.kubevirt.io/profile";
 /// On every object that it has written: the values that were replaced, as JSON; `null` if it was created.
 pub const BEFORE: &str = "advisor.kubevirt.io/before";
+/// On an object that its own template looks at: what was applied, as JSON. What somebody changes afterwards is drift, and not what the template
+/// derives the next content from.
+pub const APPLIED: &str = "advisor.kubevirt.io/applied";

@@ -58,7 +58,8 @@ impl Memory {
             let written = time(item.applied_time.as_ref());
             let review = shown_review(item, status.rollback == Some(true));
             let held = time(item.held_since.as_ref());
-            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, held, review }))
+            let was_done = item.operation == Some(Operation::Keep);
+            Some((item.name.clone(), ItemMemory { state: item.state.into(), since, written, held, was_done, review }))
         });
         Memory {
             shown,

@@ -61,14 +61,14 @@ pub fn skipped(why: &str, is_removal: bool) -> Compared {
 }
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
-/// `is_former` says that it has the name that the Go operator gave it.
+/// `is_former` says that it has the name that the Go operator gave it, and `is_looked_at` that its own template looks at it.
 pub fn compare(
     profile: &str,
     key: &Key,
     wanted: &Value,
     live: Option<&Value>,
     answer: &Value,
-    is_former: bool,
+    [is_former, is_looked_at]: [bool; 2],
 ) -> Compared {
     let diff = difference(live, answer);
     let operation = match live {
@@ -87,7 +87,7 @@ pub fn compare(
         takes_from: losers(live, wanted),
         health: live.map_or(Health::Healthy, health::of_object),
         contributions: [live.map(contribution), Some(contribution(answer))],
-        applied: Some(before::marked(wanted, profile, recorded.as_ref())),
+        applied: Some(before::marked(wanted, profile, recorded.as_ref(), is_looked_at)),
         wanted: Some(Wanted::new(&key.kind, wanted)),
         diff,
         is_skipped: false,
@@ -104,7 +104,8 @@ pub fn removal(profile: &str, key: &Key, live: &Value, is_former: bool) -> Optio
         Mark::Created(of) if of == profile => Some(Removal::Delete),
         Mark::Changed(of, values) if of == profile => {
             let mut restoring = before::restoring(live, &values);
-            if is_former {
+            // Without a mark, one with this name would be taken for what the Go operator applied.
+            if is_former || key.kind.kind == api::hco::KIND {
                 restoring["metadata"]["annotations"][PROFILE] = json!(profile);
             }
             Some(Removal::Restore(overrides::restored(key, live, restoring)))
@@ -127,10 +128,31 @@ pub fn left(live: &Value) -> Compared {
     };
     let managers: Vec<String> =
         made_for.into_iter().chain(others(live).into_iter().map(|other| other.manager)).collect();
-    let who = if managers.is_empty() { "somebody else".to_owned() } else { managers.join(" and ") };
+    let who = match managers.is_empty() {
+        true if is_of_advisor(live) => "the Go operator".to_owned(),
+        true => "somebody else".to_owned(),
+        false => managers.join(" and "),
+    };
     let note =
         format!("it stays: {who} made it, and this profile has never written it; delete it by hand if nobody needs it");
     Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
+}
+
+/// The HyperConverged, whose values from before the profile are not recorded; nothing if it has nothing of what the profile wants. As long as it
+/// has, it is named, and what it needs stays, too.
+pub fn left_hyperconverged(live: &Value, wanted: &Value) -> Option<Compared> {
+    if Mark::of(live) != Mark::None {
+        return None;
+    }
+    let differing = |object: &Value| content::changes(wanted, object, true).0.len();
+    let (differing, all) = (differing(live), differing(&json!({})));
+    let has_all = all > 0 && differing == 0;
+    if !has_all && !(is_of_advisor(live) && differing < all) {
+        return None;
+    }
+    let note = "it stays: it is as this profile wants it, and what was there before is not recorded; change its spec by hand, and the plan goes on";
+    let left = Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) };
+    Some(left.said(Some(note.to_owned()), None))
 }
 
 /// An object that another profile wants, too: it stays, whatever this profile says.
@@ -342,7 +364,8 @@ impl Item {
         if self.is_done() {
             return Digest::of(&what);
         }
-        let takes_from: Vec<&String> = takes_from.iter().map(|loser| &loser.manager).collect();
+        // The latest comes first, for people; an edit of something else changes nothing of the plan.
+        let takes_from: BTreeSet<&String> = takes_from.iter().map(|loser| &loser.manager).collect();
         Digest::of(&json!({
             "what": what,
             "replaces": replaces,

@@ -258,6 +258,8 @@ pub struct ItemMemory {
     pub written: Option<Timestamp>,
     /// Since when it is held, although it would be written next.
     pub held: Option<Timestamp>,
+    /// Whether there was nothing to do: what it waited for was not the effect of a write, unless that is recorded.
+    pub was_done: bool,
     /// What of it people could see that needs a review.
     pub review: BTreeSet<ReviewReason>,
 }

@@ -296,7 +296,7 @@ mod tests {
         answer["metadata"]["managedFields"] = json!([{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {
             "f:spec": {"f:config": {}},
         }}]);
-        of(compare("density", &key(), &wanted, None, &answer, false))
+        of(compare("density", &key(), &wanted, None, &answer, [false; 2]))
     }
 
     #[test]

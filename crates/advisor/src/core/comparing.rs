@@ -26,6 +26,8 @@ pub(super) struct Work {
     aim: Aim,
     /// Whether it has the name that the Go operator gave it.
     is_former: bool,
+    /// Whether its own template looks at it.
+    is_looked_at: bool,
     /// What the watch said of the object when it was read.
     content: Option<u64>,
     /// The version that was read.
@@ -64,11 +66,12 @@ pub(super) enum Found {
 }
 
 impl Work {
-    pub(super) fn new(key: Key, aim: Aim, is_former: bool) -> Work {
+    pub(super) fn new(key: Key, aim: Aim, is_former: bool, is_looked_at: bool) -> Work {
         Work {
             key,
             aim,
             is_former,
+            is_looked_at,
             content: None,
             version: None,
             is_asking: false,
@@ -140,7 +143,7 @@ impl Work {
                     wanted,
                     live.as_ref(),
                     answer,
-                    self.is_former,
+                    [self.is_former, self.is_looked_at],
                 )))
             }
             (Aim::Removal | Aim::Replaced, None) => Found::NotOurs(None),
@@ -190,7 +193,8 @@ impl Core {
             return false;
         }
         if !self.watches.is_listed(&target) {
-            return false;
+            // What was found before the watch was lost counts until it says otherwise.
+            return work.found.is_some() && !work.is_asking;
         }
         let seen = self.targets.get(&work.key);
         let is_news = seen.is_none_or(|seen| seen.version > work.version);

@@ -5,12 +5,12 @@ use super::managed::{Managed, Wants};
 use super::{Core, Timer};
 use crate::health;
 use crate::overrides::Hold;
-use crate::plan::{Item, Plan, Terms, Unplanned, left, removed, shared};
+use crate::plan::{Compared, Item, Plan, Terms, Unplanned, left, left_hyperconverged, removed, shared};
 use crate::situation::{Draft, Health, Progress, continues};
 use api::advisor::Remediation;
-use catalog::Pool;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
+use catalog::{Pool, Query};
 use change::restarts::{NodeEffect, Scope};
 use change::{Impact, Key, Restarts};
 use jiff::Timestamp;
@@ -289,12 +289,13 @@ impl Core {
 
     /// Takes over what the plan is about now.
     fn follow_aims(&mut self, name: &str, aims: &[Aimed]) {
-        let Some(managed) = self.profiles.get_mut(name) else { return };
+        let (Some(managed), facts) = (self.profiles.get_mut(name), &self.facts) else { return };
         let ours = || aims.iter().filter(|aimed| aimed.kept_for.is_none());
         managed.work.retain(|item, _| ours().any(|aimed| aimed.name == *item));
         for Aimed { name, key, aim, is_former, .. } in ours() {
             if !managed.work.get(name).is_some_and(|work| work.is_about(key, aim)) {
-                managed.work.insert(name.clone(), Work::new(key.clone(), aim.clone(), *is_former));
+                let is_looked_at = facts.answers.contains_key(&Query::of(key));
+                managed.work.insert(name.clone(), Work::new(key.clone(), aim.clone(), *is_former, is_looked_at));
             }
         }
     }
@@ -332,6 +333,13 @@ impl Core {
                     if aim == Aim::Removal && !may_be_written(remembered) && key.kind.kind != api::hco::KIND =>
                 {
                     left(&live)
+                }
+                Found::NotOurs(Some(live))
+                    if aim == Aim::Removal
+                        && key.kind.kind == api::hco::KIND
+                        && let Some(left) = self.left_hyperconverged(name, &item, &live) =>
+                {
+                    left
                 }
                 // Its removal is followed until nodes run without it, or with what was restored, and then shown.
                 Found::NotOurs(rest) if remembered.is_some_and(|(state, _)| state != Progress::Pending) => {
@@ -387,6 +395,17 @@ impl Core {
             continues: continues(spec.failure_policy),
         };
         is_complete.then_some(Plan { items, not_applicable, inputs, unplanned, terms })
+    }
+
+    /// The HyperConverged as it stays, if it has what the profile wants without a record of what was there before.
+    fn left_hyperconverged(&self, name: &str, item: &str, live: &Value) -> Option<Compared> {
+        let profile = self.catalog.profiles.iter().find(|profile| profile.name == name)?;
+        let options = self.options(name, profile);
+        let wants = profile::wanted(&self.catalog, profile, options.as_ref(), &self.facts);
+        wants.items.iter().filter(|wanted| wanted.name == item).find_map(|wanted| match &wanted.result {
+            WantedResult::Object { object, .. } => left_hyperconverged(live, object),
+            _ => None,
+        })
     }
 
     /// Whether users still do not want an object to be written.

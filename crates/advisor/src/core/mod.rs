@@ -8,6 +8,7 @@ mod observing;
 mod reads;
 mod settling;
 mod targets;
+mod unwatched;
 mod written;
 
 use crate::notice::Notice;
@@ -17,7 +18,7 @@ use catalog::{Catalog, Facts, Query};
 use change::{Key, Kind, Moment, Now, PatchableKinds};
 use managed::Managed;
 use observe::{Discovery, Queries, Surroundings, Timers, Watches};
-use protocol::{Command, Event, Never};
+use protocol::{Command, Event, Never, WatchTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use targets::Targets;
 
@@ -53,6 +54,8 @@ enum Timer {
     Resume(String),
     /// Publish the status of a profile that could not be published.
     Publish(String),
+    /// Say which objects cannot be watched.
+    Unwatched(WatchTarget),
     /// Read the state of advertising again.
     Advertise,
 }
@@ -87,6 +90,8 @@ pub struct Core {
     /// The profiles to reconcile.
     due: BTreeSet<String>,
     advertising: Advertising,
+    /// The watches that are lost, since when and why.
+    lost: BTreeMap<WatchTarget, (Moment, String)>,
     timers: Timers<Timer>,
     now: Now,
     commands: Vec<Command<Notice>>,
@@ -123,6 +128,7 @@ impl Core {
             profiles: BTreeMap::new(),
             due: BTreeSet::new(),
             advertising: Advertising::default(),
+            lost: BTreeMap::new(),
             timers,
             now,
             commands: Vec::new(),
@@ -147,6 +153,7 @@ impl Core {
             Timer::Reconcile(name) | Timer::Resume(name) | Timer::Publish(name) => {
                 self.due.insert(name);
             }
+            Timer::Unwatched(_) => self.all_due(),
             Timer::Advertise => {
                 self.read_advertised();
                 self.advertise();

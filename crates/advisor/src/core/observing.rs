@@ -103,8 +103,9 @@ impl Core {
             }
             None => self.hco_absent(),
         }
-        for (target, is_first) in Surroundings::targets(false).filter(|(target, _)| target.kind != kind()) {
-            if !self.watches.is_open(&target) && self.watch(&target, Content::Part) && is_first {
+        // A plan says which nodes restart, so that it also waits for what nothing is rendered from.
+        for (target, _) in Surroundings::targets(false).filter(|(target, _)| target.kind != kind()) {
+            if !self.watches.is_open(&target) && self.watch(&target, Content::Part) {
                 self.surroundings.wait_for(target);
             }
         }
@@ -119,6 +120,7 @@ impl Core {
 
     /// Closes a watch of a kind that is not served any more.
     fn forget(&mut self, target: &WatchTarget) {
+        self.lost.remove(target);
         if self.watches.close(target) {
             self.commands.push(Command::Unwatch(target.clone()));
         }
@@ -139,6 +141,7 @@ impl Core {
         needed.extend(works.map(|work| WatchTarget::of(&work.key)));
         for target in self.watches.except(&needed) {
             self.targets.forget(&target);
+            self.lost.remove(&target);
             if self.watches.close(&target) {
                 self.commands.push(Command::Unwatch(target));
             }
@@ -193,6 +196,7 @@ impl Core {
             WatchEvent::Lost { why, is_unserved } => {
                 self.watches.lost(target);
                 self.report_readiness();
+                self.note_lost(target, &why);
                 if is_unserved && !self.discovery.is_in_flight() {
                     self.discover_soon();
                 }
@@ -203,6 +207,7 @@ impl Core {
 
     fn listed(&mut self, target: &WatchTarget, all: &BTreeSet<(String, String)>) {
         self.watches.listed(target);
+        self.lost.remove(target);
         let exists = |key: &Key| all.contains(&(key.namespace.clone(), key.name.clone()));
         for key in self.targets.of(target, |key| !exists(key)) {
             self.gone(&key);

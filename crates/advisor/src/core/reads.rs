@@ -1,6 +1,7 @@
 //! Single reads: queries of templates, and the configurations of pools.
 
 use super::{Core, Timer};
+use crate::before;
 use crate::health::is_made_of_kubelet_config;
 use catalog::rollout::{Configuration, Contents, Unread};
 use catalog::{Answer, Query};
@@ -56,6 +57,9 @@ impl Core {
         let repeat = self.queries.end(&query);
         if self.discovery.kinds.find(&query.kind()).is_none() {
             answer = Answer::Absent;
+        }
+        if let (Query::Object { .. }, Answer::Found(object)) = (&query, &mut answer) {
+            *object = before::as_applied(object.take());
         }
         if repeat {
             self.send_query(query.clone());

@@ -34,7 +34,10 @@ impl Core {
         let is_ignored = managed.spec.action == api::advisor::Action::Ignore;
         let (drafted, request) = match request {
             _ if is_ignored => (Drafted::Not(Draft::Unknown), ignoring(managed.generation)),
-            Ok(request) => (self.draft(name), request),
+            Ok(request) => {
+                let drafted = self.draft(name);
+                (self.unwatched(name, drafted), request)
+            }
             Err(why) => (Drafted::Not(Draft::Missing(vec![why])), reviewing(managed.generation)),
         };
         self.settle(name, drafted, &request);

@@ -156,9 +156,10 @@ fn done(
     if state == Some(Progress::Completed) {
         return (Progress::Completed, String::new(), written);
     }
-    // It was in progress, or had failed, and there is nothing to do any more: it was written just now. What was held was never sent.
-    let was_held = before.is_some_and(|before| before.held.is_some());
-    let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed)) && !was_held;
+    // It was in progress, or had failed, and there is nothing to do any more: it was written just now. What was held was never sent, and
+    // neither was what somebody else had done before.
+    let was_sent = before.is_some_and(|before| before.held.is_none() && !before.was_done);
+    let was_tried = matches!(state, Some(Progress::InProgress | Progress::Failed)) && was_sent;
     let is_new = (approved.is_some() || is_spent(situation)) && (was_tried || item.is_written);
     let written = written.or(is_new.then_some(situation.now));
     match &item.health {

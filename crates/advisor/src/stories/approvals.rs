@@ -506,3 +506,22 @@ fn a_profile_of_which_nothing_applies_says_why() {
     let ready = bed.condition("Ready");
     assert_eq!((ready["reason"].as_str(), bed.value(HCO, "/spec/overcommit")), (Some("Applied"), json!(150)));
 }
+
+#[test]
+fn an_edit_of_something_else_by_one_of_those_who_lose_fields_voids_no_approval() {
+    let mut bed = TestBed::new();
+    let key = bed.key(OBJECTS[1]);
+    bed.edit(OBJECTS[1], &json!({"data": {"limit": "1"}}));
+    bed.run_for(HOUR);
+    bed.server.update("another", &key, |object| object["data"]["release"] = json!("0")).unwrap();
+    bed.ask(json!({"action": "DryRun"}));
+    bed.run_for(HOUR);
+    let digest = bed.status()["planDigest"].clone();
+    assert_eq!(bed.item("limits")["takesFrom"].as_array().map(Vec::len), Some(2), "{}", bed.item("limits"));
+    bed.edit(OBJECTS[1], &json!({"metadata": {"labels": {"team": "a"}}}));
+    bed.run_for(HOUR);
+    assert_eq!(bed.status()["planDigest"], digest, "the plan is the same");
+    bed.ask(json!({"action": "Apply", "approvedPlan": digest}));
+    bed.run_for(2 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(OBJECTS[1], "/data/release")), ("Completed", json!("1")));
+}

@@ -2,7 +2,7 @@
 
 use crate::Notice;
 use crate::testing::bed::{HCO, TestBed};
-use crate::testing::pack::OBJECTS;
+use crate::testing::pack::{KEEPER, OBJECTS};
 use serde_json::json;
 use std::time::Duration;
 
@@ -104,6 +104,34 @@ fn another_plan_is_news_although_its_phase_and_message_stay_the_same() {
         }
     }
     assert_eq!(reported.len(), 2, "once each: {reported:?}");
+}
+
+#[test]
+fn an_edit_of_what_a_template_derives_from_its_own_object_is_drift_and_is_corrected() {
+    const KEPT: &str = "ConfigMap virt/kept";
+    for existing in [None, Some("red")] {
+        let mut bed = TestBed::of(KEEPER);
+        if let Some(color) = existing {
+            bed.edit(KEPT, &json!({"data": {"color": color}}));
+        }
+        bed.complete();
+        let color = json!(existing.unwrap_or("blue"));
+        assert_eq!(bed.value(KEPT, "/data/color"), color, "what was there before is kept");
+        for edited in [json!("green"), json!(null)] {
+            bed.edit(KEPT, &json!({"data": {"color": edited}}));
+            bed.run_for(HOUR);
+            let (phase, message, is_upgrade) = seen(&bed);
+            assert_eq!((phase.as_str(), is_upgrade), ("Drifted", false), "{message}\n{}", bed.lines.concat());
+            bed.restart();
+            bed.run_for(HOUR);
+            assert_eq!(bed.phase(), "Drifted", "also after a restart");
+            bed.ask(json!({"remediation": "Automatic"}));
+            bed.run_for(HOUR);
+            assert_eq!((bed.phase().as_str(), bed.value(KEPT, "/data/color")), ("Completed", color.clone()));
+            bed.ask(json!({"remediation": null}));
+            bed.run_for(HOUR);
+        }
+    }
 }
 
 /// How many objects the last report counts as drifted.

@@ -9,6 +9,7 @@ mod former_names;
 mod incomplete_plans;
 mod interleavings;
 mod lost_reports;
+mod lost_watches;
 mod overrides;
 mod pools;
 mod removals;

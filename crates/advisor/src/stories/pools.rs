@@ -1,5 +1,6 @@
 //! Nodes do not restart for an item while something is wrong with their pool.
 
+use crate::Notice;
 use crate::testing::bed::TestBed;
 use crate::testing::pack::OBJECTS;
 use mco_stand_in::control;
@@ -122,4 +123,28 @@ fn what_degraded_a_pool_can_be_rolled_back() {
     bed.approve();
     bed.run_for(MINUTE);
     assert_eq!(bed.stored(OBJECTS[0]), None, "{}", bed.lines.concat());
+}
+
+#[test]
+fn what_somebody_else_had_done_before_the_approval_is_not_reported_as_written() {
+    for policy in ["Abort", "Continue"] {
+        let mut bed = TestBed::new();
+        bed.edit(
+            OBJECTS[0],
+            &json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}},
+            "spec": {"kernelArguments": ["psi=1"]}}),
+        );
+        bed.run_for(MINUTE);
+        bed.ask(json!({"action": "DryRun", "failurePolicy": policy}));
+        bed.run();
+        let item = bed.item("args");
+        assert_eq!((item["operation"].as_str(), item["state"].as_str()), (Some("Keep"), Some("InProgress")), "{item}");
+        bed.approve();
+        bed.run_for(6 * HOUR);
+        assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
+        let written = ["args", "limits", "sizes"].map(|item| bed.item(item)["appliedTime"].is_string());
+        assert_eq!(written, [false, true, true], "{}", bed.status());
+        let reported = |notice: &&Notice| matches!(notice, Notice::Applied { item, .. } if item == "args");
+        assert_eq!(bed.notices.iter().filter(reported).count(), 0, "nor is it reported");
+    }
 }

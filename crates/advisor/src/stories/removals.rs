@@ -232,3 +232,46 @@ fn an_approved_removal_stops_when_another_profile_wants_the_object() {
     assert_eq!(bed.value(HCO, OVERCOMMIT), json!(150), "{}", bed.lines.concat());
     assert_eq!(bed.phase(), "ReviewRequired", "{:#}", bed.status());
 }
+
+/// The HyperConverged and the swap as the Go operator applied them: without a record of what was there before.
+fn applied_by_go() -> TestBed {
+    let mut bed = TestBed::of(DENSITY);
+    let hco = bed.key(HCO);
+    let content = json!({"apiVersion": hco.kind.api_version(), "kind": "HyperConverged",
+        "metadata": {"name": hco.name, "namespace": hco.namespace}, "spec": {"overcommit": 150}});
+    bed.server.apply(GO, &hco, &content, true).unwrap();
+    bed.complete();
+    bed
+}
+
+/// The swap that the overcommit needs.
+const SWAP: &str = "ConfigMap virt/swap";
+
+#[test]
+fn what_the_overcommit_needs_stays_until_a_person_has_changed_an_overcommit_without_a_record() {
+    let mut without_record = [applied_by_go(), TestBed::of(DENSITY)];
+    let [_, stripped] = &mut without_record;
+    stripped.complete();
+    let marks = json!({"advisor.kubevirt.io/before": null, "advisor.kubevirt.io/profile": null});
+    stripped.edit(HCO, &json!({"metadata": {"annotations": marks}}));
+    for mut bed in without_record {
+        bed.ask(json!({"action": "DryRun", "rollback": true}));
+        bed.run();
+        let [overcommit, swap] = [bed.item("overcommit"), bed.item("swap")];
+        assert_eq!((&overcommit["operation"], &swap["operation"]), (&json!("Keep"), &json!("Delete")), "{swap:#}");
+        let note = overcommit["message"].as_str().unwrap_or_default();
+        assert!(note.contains("what was there before is not recorded; change its spec by hand"), "{note}");
+        assert!(swap["message"].as_str().unwrap_or_default().contains("overcommit needs it"), "{swap:#}");
+        bed.approve();
+        bed.run_for(2 * HOUR);
+        assert_eq!((bed.value(HCO, OVERCOMMIT), bed.stored(SWAP).is_some()), (json!(150), true), "{:#}", bed.status());
+        bed.edit(HCO, &json!({"spec": {"overcommit": 100}}));
+        bed.run_for(HOUR);
+        if bed.phase() != "Completed" {
+            bed.approve();
+            bed.run_for(HOUR);
+        }
+        assert_eq!((bed.phase().as_str(), bed.stored(SWAP).is_some()), ("Completed", false), "{:#}", bed.status());
+        assert_eq!(bed.value(HCO, OVERCOMMIT), json!(100), "what a person has set stays");
+    }
+}

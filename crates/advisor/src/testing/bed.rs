@@ -81,6 +81,8 @@ pub(crate) struct TestBed {
     pub(crate) failing_reads: usize,
     /// Objects whose name begins so cannot be read, and queries for one of this name are not answered.
     pub(crate) unreadable: Option<&'static str>,
+    /// Objects of this kind cannot be listed.
+    pub(crate) unlistable: Option<&'static str>,
     /// How many writes were sent, of a status and of other objects.
     pub(crate) sent: (usize, usize),
     /// How many requests of any kind were sent.
@@ -96,6 +98,13 @@ impl TestBed {
     /// A cluster with a HyperConverged and two workers, and a core that has not run yet.
     pub(crate) fn new() -> TestBed {
         TestBed::with_workers(&["w0", "w1"])
+    }
+
+    /// The same for a story about another profile.
+    pub(crate) fn of(profile: &'static str) -> TestBed {
+        let mut bed = TestBed::new();
+        bed.profile = profile;
+        bed
     }
 
     pub(crate) fn with_workers(workers: &[&str]) -> TestBed {
@@ -119,6 +128,7 @@ impl TestBed {
             refused_writes: Vec::new(),
             failing_reads: 0,
             unreadable: None,
+            unlistable: None,
             sent: (0, 0),
             asked: 0,
             stand_in: Some(StandIn::new(Timing::real(), started)),
@@ -160,6 +170,15 @@ impl TestBed {
         self.server.restore(backup);
         self.watches.values_mut().for_each(OpenWatch::go_back);
         self.promises.restored(self.server.objects().map(|(_, stored)| &**stored));
+    }
+
+    /// The server does not answer for a while, and every watch is lost.
+    pub(crate) fn lose_watches(&mut self, time: Duration) {
+        self.line("every watch is lost");
+        self.watches.values_mut().for_each(OpenWatch::lose);
+        self.run_for(time);
+        self.watches.values_mut().for_each(OpenWatch::list_again);
+        self.run();
     }
 
     /// A new process of another release.
@@ -353,7 +372,11 @@ impl TestBed {
         for command in self.core.handle(events, now) {
             match command {
                 Command::Watch { target, content, .. } => {
-                    self.watches.insert(target, OpenWatch::new(content));
+                    let mut watch = OpenWatch::new(content);
+                    if self.unlistable == Some(target.kind.kind.as_str()) {
+                        watch.lose();
+                    }
+                    self.watches.insert(target, watch);
                 }
                 Command::Unwatch(target) => {
                     self.watches.remove(&target);

@@ -15,6 +15,8 @@ pub(crate) const RIVAL: &str = "rival";
 pub(crate) const DENSITY: &str = "density";
 /// A profile that changes the HyperConverged and nothing else; its asset asks for an object then.
 pub(crate) const OVERCOMMIT_ONLY: &str = "overcommit-only";
+/// A profile whose template looks at its own object, and keeps what it finds there.
+pub(crate) const KEEPER: &str = "keeper";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -27,6 +29,7 @@ profile_assets:
 - {name: swap, path: active/swap.yaml.tpl, component: X}
 - {name: overcommit, path: active/overcommit.yaml.tpl, component: X}
 - {name: descheduler, path: active/descheduler.yaml.tpl, component: X}
+- {name: kept, path: active/kept.yaml.tpl, component: X}
 ";
 const ARGS: &str = "apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -69,6 +72,12 @@ const DESCHEDULER: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: descheduler, namespace: virt}
 data: {mode: '{{ dig \"platform.kubevirt.io/density-mode\" \"unset\" .HCO.GetAnnotations }}'}
+";
+const KEPT: &str = "{{- $live := lookup \"v1\" \"ConfigMap\" \"virt\" \"kept\" }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kept, namespace: virt}
+data: {mode: ours, color: '{{ dig \"data\" \"color\" \"blue\" $live }}'}
 ";
 const ADVICE: &str = "name: advice
 category: c
@@ -118,6 +127,14 @@ items:
 settings:
 - {key: platform.kubevirt.io/overcommit-asks, value: \"true\"}
 ";
+const OF_KEEPER: &str = "name: keeper
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: kept, description: Keeps a color., asset: kept}
+";
 const OF_RIVAL: &str = "name: rival
 category: c
 description: D.
@@ -144,8 +161,10 @@ fn load(release: u8) -> Catalog {
         ("active/swap.yaml.tpl", SWAP),
         ("active/overcommit.yaml.tpl", OVERCOMMIT),
         ("active/descheduler.yaml.tpl", DESCHEDULER),
+        ("active/kept.yaml.tpl", KEPT),
         ("profiles/advice.yaml", ADVICE),
         ("profiles/density.yaml", OF_DENSITY),
+        ("profiles/keeper.yaml", OF_KEEPER),
         ("profiles/overcommit-only.yaml", OF_OVERCOMMIT_ONLY),
         ("profiles/rival.yaml", OF_RIVAL),
     ];

@@ -2,7 +2,7 @@
 
 use crate::advisor::{Advised, DENSITY, item};
 use crate::crds;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use playground::deployment::objects;
 use serde_json::{Value, json};
 
@@ -58,6 +58,35 @@ async fn one_plan_turns_load_awareness_on_although_the_descheduler_brings_its_ru
     let status = advised.phase(LOAD_AWARE, "ReviewRequired").await;
     let diff = item(&status, "enable-load-aware-descheduling")["diff"].as_str().unwrap().to_owned();
     assert!(diff.contains("120") && !diff.contains("devActualUtilizationProfile"), "{diff}");
+}
+
+// The template looks at its own object to keep what was there before; an edit after the apply is drift, and no other wish.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_what_the_descheduler_was_given_is_drift_and_is_corrected() {
+    let advised = Advised::start(3).await;
+    let options = json!({"loadAware": {"enablePSIMetrics": false}});
+    advised.review_and_apply(LOAD_AWARE, json!({"options": options})).await;
+    let status = advised.phase(LOAD_AWARE, "Completed").await;
+    let namespace =
+        item(&status, "enable-load-aware-descheduling")["targetRef"]["namespace"].as_str().map(str::to_owned);
+    let deschedulers =
+        objects(&advised.playground, "operator.openshift.io/v1", "KubeDescheduler", namespace.as_deref());
+    let applied = deschedulers.get("cluster").await.unwrap().data["spec"].clone();
+    let spec = |remediation: &str| json!({"action": "Apply", "options": options, "remediation": remediation});
+    for edit in [
+        json!({"profiles": ["AffinityAndTaints"]}),
+        json!({"profileCustomizations": {"devActualUtilizationProfile": "PrometheusCPUMemoryCombinedProfile"}}),
+        json!({"profileCustomizations": {"devActualUtilizationProfile": null}}),
+    ] {
+        advised.ask(LOAD_AWARE, spec("Manual")).await;
+        advised.phase(LOAD_AWARE, "Completed").await;
+        let patch = Patch::Merge(json!({"spec": edit}));
+        deschedulers.patch("cluster", &PatchParams::default(), &patch).await.unwrap();
+        advised.phase(LOAD_AWARE, "Drifted").await;
+        advised.ask(LOAD_AWARE, spec("Automatic")).await;
+        advised.phase(LOAD_AWARE, "Completed").await;
+        assert_eq!(deschedulers.get("cluster").await.unwrap().data["spec"], applied, "after {edit}");
+    }
 }
 
 // N5: without a HyperConverged one was created, and the profile was Completed.

@@ -338,7 +338,7 @@ impl World {
                 let items = items.iter().zip(&judgement.items).map(|(item, judged)| {
                     let ItemJudgement { state, since, written, held, .. } = *judged;
                     let review = if item.is_done { BTreeSet::new() } else { item.review.clone() };
-                    (item.name.clone(), ItemMemory { state, since, written, held, review })
+                    (item.name.clone(), ItemMemory { state, since, written, held, was_done: item.is_done, review })
                 });
                 (judgement.shown.clone(), items.collect())
             }
@@ -374,8 +374,14 @@ impl World {
             true => BTreeSet::new(),
             false => before.map(|before| before.review.clone()).unwrap_or_default(),
         };
-        let pending =
-            ItemMemory { state: Progress::Pending, since: now, written: None, held: None, review: BTreeSet::new() };
+        let pending = ItemMemory {
+            state: Progress::Pending,
+            since: now,
+            written: None,
+            held: None,
+            was_done: false,
+            review: BTreeSet::new(),
+        };
         (item.name, ItemMemory { review, ..before.cloned().unwrap_or(pending) })
     }
 
