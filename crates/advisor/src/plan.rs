@@ -147,7 +147,8 @@ pub fn left_hyperconverged(live: &Value, wanted: &Value) -> Option<Compared> {
     let differing = |object: &Value| content::changes(wanted, object, true).0.len();
     let (differing, all) = (differing(live), differing(&json!({})));
     let has_all = all > 0 && differing == 0;
-    if !has_all && !(is_of_advisor(live) && differing < all) {
+    let has_some_of_ours = differing < all && is_of_advisor(live);
+    if !has_all && !has_some_of_ours {
         return None;
     }
     let note = "it stays: it is as this profile wants it, and what was there before is not recorded; change its spec by hand, and the plan goes on";
