@@ -10,7 +10,7 @@ use server_model::server::ApiServer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-const SEEDS: u64 = 1_050;
+const SEEDS: u64 = 1_200;
 const ACTS: usize = 7;
 const HOUR: Duration = Duration::from_secs(3_600);
 
