@@ -20,6 +20,7 @@ mod go;
 mod go_build;
 mod kubeconfig;
 pub mod machine_config_operator;
+pub mod machines;
 mod node;
 pub mod otlp_receiver;
 pub mod owned_folder;

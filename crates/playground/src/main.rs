@@ -8,6 +8,7 @@ use playground::UserError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A real Kubernetes control plane on this machine, populated like a small OpenShift cluster.
 #[derive(Parser)]
@@ -35,6 +36,14 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
+    /// Play GitHub's runner in a machine of the stand-in of Proxmox VE
+    #[command(hide = true)]
+    Runner {
+        #[arg(long)]
+        folder: PathBuf,
+        #[arg(long)]
+        seconds: f64,
+    },
     /// Replace this process with a program that is killed when its parent dies
     #[command(hide = true)]
     Tether {
@@ -54,6 +63,7 @@ fn main() -> ExitCode {
             ExitCode::from(127)
         }
         Command::Supervise { folder_in, keep } => supervise(folder_in.as_deref(), keep),
+        Command::Runner { folder, seconds } => play_runner(&folder, seconds),
         command => run(command),
     }
 }
@@ -68,6 +78,22 @@ fn supervise(folder_in: Option<&Path>, keep: bool) -> ExitCode {
     }
     // Exit at once: a blocking read of standard input may still be pending in another thread.
     std::process::exit(i32::from(result.is_err()));
+}
+
+/// The exit codes are those of the real runner.
+fn play_runner(folder: &Path, seconds: f64) -> ExitCode {
+    let job = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(playground::machines::run_runner(folder, job)),
+        Err(error) => Err(UserError::new("could not start the runner", "run again").with_source(error)),
+    };
+    match result {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(command: Command) -> ExitCode {
@@ -87,7 +113,7 @@ fn run(command: Command) -> ExitCode {
             Command::Prepare(arguments) => command::prepare::run(&arguments).await,
             Command::Requests(arguments) => command::requests::run(&arguments),
             Command::Crds(arguments) => command::crds::run(arguments).await,
-            Command::Supervise { .. } | Command::Tether { .. } => Ok(()),
+            Command::Supervise { .. } | Command::Tether { .. } | Command::Runner { .. } => Ok(()),
         }
     });
     match result {

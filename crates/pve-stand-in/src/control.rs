@@ -7,7 +7,7 @@ use crate::request::Credentials;
 use crate::stand_in::{Happening, StandIn};
 use crate::storage::Storage;
 use crate::task::Task;
-use crate::vm::{Guest, Vm};
+use crate::vm::{Guest, Vm, is_cdrom, volume_of};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,6 +52,16 @@ impl StandIn {
     /// One VM, to change it behind the API.
     pub fn vm_mut(&mut self, vmid: u32) -> Option<&mut Vm> {
         self.vms.get_mut(&vmid)
+    }
+
+    /// What is in the drive of a VM: the content of an image that was uploaded.
+    pub fn medium(&self, vmid: u32) -> Option<&[u8]> {
+        let vm = self.vms.get(&vmid)?;
+        vm.drives().filter(|(_, drive)| is_cdrom(drive)).find_map(|(_, drive)| {
+            let id = volume_of(&drive)?;
+            let storage = self.storages.get(id.split_once(':')?.0)?;
+            storage.volume(&vm.node, id).map(|volume| volume.data.as_slice())
+        })
     }
 
     /// How the guest of a VM behaves; that of a template is inherited by its clones.

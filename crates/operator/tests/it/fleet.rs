@@ -63,11 +63,16 @@ impl Fleet {
     pub(crate) async fn start_with(timing: Timing, secrets: &str) -> Fleet {
         let mut fleet = Fleet::install(timing, secrets).await;
         fleet.restart();
-        let (id, secret) = fleet.token();
-        fleet.secret("pve-token", json!({"id": id, "secret": secret})).await;
-        fleet.connect().await;
-        fleet.add_template("linux", "pve").await;
+        fleet.hypervisor().await;
         fleet
+    }
+
+    /// The objects of the hypervisor and its template, with a token.
+    pub(crate) async fn hypervisor(&self) {
+        let (id, secret) = self.token();
+        self.secret("pve-token", json!({"id": id, "secret": secret})).await;
+        self.connect().await;
+        self.add_template("linux", "pve").await;
     }
 
     /// A template of a hypervisor.

@@ -30,6 +30,7 @@ mod fights;
 mod fixture;
 mod fleet;
 mod fleet_check;
+mod fleet_jobs;
 mod fleet_kinds;
 mod fleet_kubevirt;
 mod fleet_queue;

@@ -69,7 +69,7 @@ pub struct GithubStandIn {
 }
 
 /// State shared by all connections.
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<StandIn>,
     started: Instant,
     records: Records,
@@ -83,7 +83,7 @@ struct Shared {
 
 impl Shared {
     /// Runs with the state of this moment, and lets those who wait see what it did.
-    fn with<T>(&self, action: impl FnOnce(&mut StandIn, Duration) -> T) -> T {
+    pub(crate) fn with<T>(&self, action: impl FnOnce(&mut StandIn, Duration) -> T) -> T {
         let result = self.look(action);
         self.changed.send_modify(|number| *number += 1);
         result
@@ -157,6 +157,11 @@ impl GithubStandIn {
     /// Reads or changes the GitHub behind its API; gets the moment that its methods need.
     pub fn with<T>(&self, action: impl FnOnce(&mut StandIn, Duration) -> T) -> T {
         self.shared.with(action)
+    }
+
+    /// What its connections share, for others that act in its world.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Adds a fault.

@@ -41,7 +41,7 @@ impl SupervisorHandle {
     }
 
     fn spawn(arguments: &[OsString]) -> Result<SupervisorHandle, UserError> {
-        let program = supervisor_program()?;
+        let program = playground_program()?;
         // Its own process group: Ctrl-C in a terminal must not reach the supervisor, which outlives us to clean up.
         let mut supervisor = Command::new(&program)
             .arg("supervise")
@@ -165,7 +165,7 @@ pub async fn run_to_end(start: Start, mut each: impl FnMut(&str, bool)) -> Resul
 }
 
 /// The playground binary: this program itself, or the one beside it in the build folder.
-fn supervisor_program() -> Result<PathBuf, UserError> {
+pub(crate) fn playground_program() -> Result<PathBuf, UserError> {
     const NAME: &str = "virtpilot-playground";
     if let Some(path) = std::env::var_os("VIRTPILOT_PLAYGROUND") {
         return Ok(path.into());

@@ -65,7 +65,7 @@ pub struct ProxmoxStandIn {
 }
 
 /// State shared by all connections.
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<StandIn>,
     started: Instant,
     records: Records,
@@ -75,7 +75,7 @@ struct Shared {
 
 impl Shared {
     /// Runs with the state of this moment.
-    fn with<T>(&self, action: impl FnOnce(&mut StandIn, Duration) -> T) -> T {
+    pub(crate) fn with<T>(&self, action: impl FnOnce(&mut StandIn, Duration) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.started.elapsed();
         state.advance(now);
@@ -137,6 +137,11 @@ impl ProxmoxStandIn {
     /// Reads or changes the cluster behind its API, as it is at this moment.
     pub fn with<T>(&self, action: impl FnOnce(&mut StandIn) -> T) -> T {
         self.shared.with(|state, _| action(state))
+    }
+
+    /// What its connections share, for others that act in its world.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Adds a fault.
