@@ -18,7 +18,7 @@ pub const SPACE: &str = "ci";
 /// The API of the fleet.
 pub const API_VERSION: &str = "hyperfleet.io/v1alpha1";
 /// The Secrets that the fleet may read.
-const SECRETS: &str = "ci/pve-token,ci/pve-ca";
+const SECRETS: &str = "ci/pve-token,ci/pve-ca,ci/github,ci/webhook";
 
 /// Makes the namespaces and installs the fleet; its account has exactly the rights of its role.
 pub async fn install(playground: &Playground) -> Result<Account, UserError> {
@@ -31,7 +31,7 @@ pub async fn install(playground: &Playground) -> Result<Account, UserError> {
     playground.account(HOME, HOME).await
 }
 
-/// The arguments that run the fleet with this account and without its HTTP servers.
+/// The arguments that run the fleet with this account, without HTTP servers unless others name them.
 pub fn arguments(account: &Account) -> Vec<String> {
     let mut arguments = deployment::arguments(account);
     arguments.extend(["--products=fleet".to_owned(), format!("--namespace={HOME}")]);
@@ -108,7 +108,8 @@ impl FleetSite<'_> {
         self.secret("pve-token", json!({"id": self.token().0, "secret": secret})).await
     }
 
-    async fn secret(&self, name: &str, data: Value) -> Result<(), UserError> {
+    /// Makes a Secret.
+    pub async fn secret(&self, name: &str, data: Value) -> Result<(), UserError> {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         apply(&objects(self.playground, "v1", "Secret", Some(SPACE)), &secret).await
     }

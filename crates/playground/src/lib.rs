@@ -18,6 +18,7 @@ pub mod gitlab;
 pub mod gitlab_clients;
 mod go;
 mod go_build;
+pub mod job_site;
 mod kubeconfig;
 pub mod machine_config_operator;
 pub mod machines;

@@ -2,27 +2,20 @@
 //! process in each machine, and stand-ins of GitHub and Proxmox VE.
 
 use crate::fleet::Fleet;
-use crate::operator::{Process, free_port};
+use crate::operator::Process;
 use kube::api::ListParams;
-use playground::github::{
-    Assignment, GithubStandIn, JobSpec, JobState, Options, Rerun, Scope, Setup, Timing as GithubTiming, WebhookChaos,
-};
-use playground::machines::Machines;
+use playground::github::{Assignment, Rerun, Setup, Timing as GithubTiming, WebhookChaos};
+use playground::job_site::{JobSite, POOL, WEBHOOK_SECRET, is_connected};
 use playground::proxmox::Timing;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 const SECRETS: &str = "ci/pve-token,ci/pve-ca,ci/github,ci/webhook";
-const WEBHOOK_SECRET: &str = "canary-of-the-webhook-0123456789";
-const REPOSITORIES: [&str; 2] = ["acme/shop", "acme/site"];
 
 /// Everything that takes part.
 struct Scene {
     fleet: Fleet,
-    github: GithubStandIn,
-    machines: Machines,
-    ports: (u16, u16),
+    jobs: JobSite,
     operator: Option<Process>,
     kills: usize,
 }
@@ -31,100 +24,63 @@ impl Scene {
     async fn start(assignment: Assignment) -> Scene {
         let fleet = Fleet::install(Timing::short(), SECRETS).await;
         let setup = Setup { assignment, ..Setup::organization(GithubTiming::short()) };
-        let github = GithubStandIn::start(&Options { setup, ..Options::for_test() }).unwrap();
-        let machines = Machines::start(&fleet.proxmox, &github, Duration::from_millis(200)).unwrap();
-        let ports = (free_port(), free_port());
-        let url = format!("http://127.0.0.1:{}/webhooks/github", ports.1);
-        github.with(|state, _| state.add_hook(Some(Scope::Organization("acme".into())), &url, Some(WEBHOOK_SECRET)));
-        let mut scene = Scene { fleet, github, machines, ports, operator: None, kills: 0 };
+        let jobs = JobSite::start(&fleet.proxmox, setup, Duration::from_millis(200)).unwrap();
+        let mut scene = Scene { fleet, jobs, operator: None, kills: 0 };
         scene.restart();
         scene.fleet.hypervisor().await;
-        let key = scene.github.credentials.private_key.clone();
-        scene.fleet.secret("github", json!({"privateKey": key, "ca.crt": scene.github.ca_pem})).await;
-        scene.fleet.secret("webhook", json!({"secret": WEBHOOK_SECRET})).await;
+        for (name, data) in scene.jobs.secrets() {
+            scene.fleet.secret(name, data).await;
+        }
         scene
     }
 
     /// Kills the operator, if it runs, and starts it again as the same pod.
     fn restart(&mut self) {
         self.operator = None;
-        self.operator = Some(self.fleet.replica_that_serves("virtpilot-fleet-0", self.ports.0, self.ports.1));
+        let (bootstrap, webhooks) = (self.jobs.bootstrap, self.jobs.webhooks);
+        self.operator = Some(self.fleet.replica_that_serves("virtpilot-fleet-0", bootstrap, webhooks));
     }
 
     /// The pool, which hears of jobs from these sources.
     async fn hear_from(&self, sources: &[&str]) {
-        let key = |name: &str, key: &str| json!({"name": name, "key": key});
-        let (path, sha256) = self.machines.archive();
-        let app = json!({"id": Setup::APP_ID.to_string(), "privateKey": key("github", "privateKey")});
-        let mut github = json!({
-            "server": self.github.address, "organization": "acme", "labels": ["self-hosted", "pve"],
-            "credentials": {"app": app}, "caCertificate": key("github", "ca.crt"), "sources": sources,
-            "webhookSecrets": [key("webhook", "secret")],
-            "runner": {"archive": {"path": path, "sha256": sha256}},
-        });
-        if sources.contains(&"ScaleSet") {
-            github["scaleSet"] = "pve".into();
-        }
-        let pool = json!({
-            "templateRef": {"name": "linux"}, "scaling": {"maxReplicas": 12, "scaleDownDelay": "1s"},
-            "workload": {"type": "github-actions", "config": {"github": github}},
-        });
-        self.fleet.apply("RunnerPool", "runners", pool).await;
-        let is_connected = |status: &Value| {
-            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.iter().any(|one| one["type"] == "Connected" && one["status"] == "True")
-        };
-        self.fleet.status("RunnerPool", "runners", "connected", is_connected).await;
-    }
-
-    fn push(&self, repository: usize, name: &str) -> u64 {
-        let spec = JobSpec::new(REPOSITORIES[repository % 2], &["self-hosted", "pve"]).named(name);
-        self.github.with(|state, now| state.push_run(&[spec], now))
-    }
-
-    fn open(&self) -> usize {
-        self.github.with(|state, _| state.jobs().values().filter(|job| !job.is_completed()).count())
-    }
-
-    fn running(&self) -> usize {
-        let runs = |state: &JobState| matches!(state, JobState::InProgress(_));
-        self.github.with(|state, _| state.jobs().values().filter(|job| runs(&job.state)).count())
+        self.fleet.apply("RunnerPool", POOL, self.jobs.pool(sources, 12)).await;
+        self.fleet.status("RunnerPool", POOL, "connected", is_connected).await;
     }
 
     /// Pushes jobs a few at a time, runs five of them again, kills the operator three times while jobs run, and waits for all.
     async fn run(&mut self, jobs: usize, chaos: WebhookChaos) {
         let begun = Instant::now();
-        self.github.with(|state, _| state.chaos = chaos);
-        let before: BTreeSet<u64> = self.github.with(|state, _| state.jobs().keys().copied().collect());
+        self.jobs.github.with(|state, _| state.chaos = chaos);
+        let before: BTreeSet<u64> = self.jobs.github.with(|state, _| state.jobs().keys().copied().collect());
         let mut runs = Vec::new();
         let mut rerun = BTreeSet::new();
         let kills = self.kills;
-        while runs.len() < jobs || rerun.len() < 5 || self.open() > 0 {
+        while runs.len() < jobs || rerun.len() < 5 || self.jobs.open() > 0 {
             let done = runs.len();
-            if done < jobs && self.open() < 30 {
+            if done < jobs && self.jobs.open() < 30 {
                 for number in done..(done + 5).min(jobs) {
-                    runs.push(self.push(number, &format!("build-{number}")));
+                    runs.push(self.jobs.push(["shop", "site"][number % 2], &format!("build-{number}")));
                 }
             }
             if rerun.len() < 5
                 && let Some(run) = runs.iter().find(|run| !rerun.contains(*run)).copied()
-                && !self.github.with(|state, now| state.rerun(run, Rerun::All, now)).is_empty()
+                && !self.jobs.github.with(|state, now| state.rerun(run, Rerun::All, now)).is_empty()
             {
                 rerun.insert(run);
             }
             // In the first, the second and the last quarter of the work.
             let wanted = [jobs / 5, jobs / 2, jobs].iter().filter(|after| done >= **after).count();
-            if self.kills - kills < wanted && self.running() > 0 {
+            if self.kills - kills < wanted && self.jobs.running() > 0 {
                 self.restart();
                 self.kills += 1;
             }
-            let open = self.open();
+            let open = self.jobs.open();
             assert!(begun.elapsed() < Duration::from_secs(420), "{open} jobs are left after 420 s:\n{}", self.story());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(self.kills - kills, 3);
         // Every attempt of every job was run once, and by a machine of its own.
-        let (wanted, executions) = self.github.with(|state, _| {
+        let (wanted, executions) = self.jobs.github.with(|state, _| {
             let wanted: BTreeSet<u64> = state.jobs().keys().copied().filter(|id| !before.contains(id)).collect();
             let ran: Vec<(u64, u64)> = state.executions().iter().map(|one| (one.job, one.runner)).collect();
             (wanted, ran.into_iter().filter(|(job, _)| !before.contains(job)).collect::<Vec<_>>())
@@ -146,7 +102,7 @@ impl Scene {
     async fn is_nothing_left(&self, begun: Instant) {
         loop {
             let claims = self.fleet.api("MachineClaim").list(&ListParams::default()).await.unwrap().items;
-            let runners = self.github.with(|state, _| state.runners().len());
+            let runners = self.jobs.runners();
             let machines = self.fleet.machines();
             if claims.is_empty() && runners == 0 && machines.0.is_empty() && machines.1 == 0 {
                 return;
@@ -159,16 +115,16 @@ impl Scene {
 
     /// What helps to understand a failure.
     fn story(&self) -> String {
-        let jobs = self.github.with(|state, _| {
+        let jobs = self.jobs.github.with(|state, _| {
             let open = state.jobs().values().filter(|job| !job.is_completed());
             open.map(|job| format!("job {} {:?} assigned {:?}\n", job.id, job.state, job.assigned)).collect::<String>()
         });
-        let runners = self.github.with(|state, _| {
+        let runners = self.jobs.github.with(|state, _| {
             let all = state.runners().values();
             all.map(|one| format!("runner {} {} online {} job {:?}\n", one.id, one.name, one.is_online, one.job))
                 .collect::<String>()
         });
-        let said = self.machines.said();
+        let said = self.jobs.machines.said();
         let tail = said.lines().rev().take(30).collect::<Vec<_>>().join("\n");
         format!("{jobs}{runners}{tail}\n{}", self.fleet.playground.folder().join("fleet.log").display())
     }
@@ -184,8 +140,8 @@ async fn two_hundred_jobs_are_run_once_each_although_webhooks_are_lost_and_the_o
     scene.hear_from(&["Webhook", "Poll"]).await;
     scene.run(200, CHAOS).await;
     assert_eq!(scene.fleet.denied(), Vec::<String>::new());
-    let shown = scene.fleet.shown().await + &scene.machines.said();
-    let key = scene.github.credentials.private_key.lines().nth(1).unwrap().to_owned();
+    let shown = scene.fleet.shown().await + &scene.jobs.machines.said();
+    let key = scene.jobs.github.credentials.private_key.lines().nth(1).unwrap().to_owned();
     for secret in [WEBHOOK_SECRET, "PRIVATE KEY", &key, "vpb1_", "ghs_"] {
         assert!(!shown.contains(secret), "{secret} is shown");
     }

@@ -7,6 +7,7 @@ mod rollout;
 mod story;
 mod story_of_advisor;
 mod story_of_fleet;
+mod story_of_jobs;
 pub(crate) mod up;
 
 use playground::UserError;

@@ -1,10 +1,11 @@
 //! The fleet's chapter of the demo: machines on a stand-in of Proxmox VE, from a claim to nothing left. Every step is checked.
 
-use super::print;
 use super::story::{check, print_step};
+use super::{print, story_of_jobs};
 use kube::api::{DynamicObject, ListParams};
 use playground::deployment;
 use playground::fleet_site::{self, FleetSite, text};
+use playground::job_site::JobSite;
 use playground::proxmox::Options;
 use playground::user_error::refused;
 use playground::{Playground, ProxmoxStandIn, UserError};
@@ -23,14 +24,18 @@ pub(super) async fn run(playground: &mut Playground) -> Result<(), UserError> {
     print("\nThe fleet on this cluster, with a stand-in of Proxmox VE:\n")?;
     let proxmox = ProxmoxStandIn::start(&Options::demo())?;
     let account = fleet_site::install(playground).await?;
-    playground.start_program("fleet", &deployment::binary()?, fleet_site::arguments(&account))?;
+    let jobs = story_of_jobs::site(&proxmox)?;
+    let mut arguments = fleet_site::arguments(&account);
+    arguments.extend(jobs.arguments());
+    playground.start_program("fleet", &deployment::binary()?, arguments)?;
     let chapter = Chapter(FleetSite { playground, proxmox });
     chapter.connect().await?;
     let machine = chapter.claim().await?;
     let stopped = chapter.pool().await?;
     chapter.leave_others_alone(machine).await?;
     chapter.replace(stopped).await?;
-    chapter.end(machine).await
+    chapter.end(machine).await?;
+    chapter.jobs(&jobs).await
 }
 
 impl Chapter<'_> {
@@ -125,6 +130,14 @@ impl Chapter<'_> {
         print_step(
             "The pool is deleted: its machines are destroyed first, then everything that was waiting goes.",
             "no machine of the fleet is left",
-        )
+        )?;
+        self.0.proxmox.with(|state| state.remove_vm(theirs));
+        Ok(())
+    }
+
+    async fn jobs(&self, jobs: &JobSite) -> Result<(), UserError> {
+        self.0.connect(self.0.token().1).await?;
+        self.0.add_template().await?;
+        story_of_jobs::run(&self.0, jobs).await
     }
 }

@@ -51,13 +51,16 @@ impl Machine {
         }
         let off = format!("#!/bin/sh\n: > '{}'\n", path("off").display());
         files::write_with_mode(&path("power-off"), off, 0o755)?;
-        let console = std::fs::File::create(path("console")).map_err(|error| user_error::io("write", &folder, error))?;
+        let console =
+            std::fs::File::create(path("console")).map_err(|error| user_error::io("write", &folder, error))?;
         let errors = console.try_clone().map_err(|error| user_error::io("write", &folder, error))?;
         let program = deployment::binary()?.with_file_name("virtpilot-guest");
         let guest = Command::new(&program)
-            .args([("--config", "guest.json"), ("--folder", "folder"), ("--power-off-program", "power-off")].iter().flat_map(
-                |(flag, name)| [(*flag).into(), path(name).into_os_string()],
-            ))
+            .args(
+                [("--config", "guest.json"), ("--folder", "folder"), ("--power-off-program", "power-off")]
+                    .iter()
+                    .flat_map(|(flag, name)| [(*flag).into(), path(name).into_os_string()]),
+            )
             .arg("--memory")
             .arg(&memory)
             .stdin(Stdio::null())

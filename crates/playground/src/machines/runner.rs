@@ -10,10 +10,10 @@ use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustix::process::getppid;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use rustix::process::getppid;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,10 @@ pub async fn run(folder: &Path, job: Duration) -> Result<bool, UserError> {
     let jit = STANDARD.encode(Value::Object(settings).to_string());
     let (status, started) = github.ask(Method::POST, "", json!({"jit": jit})).await?;
     if status != 201 {
-        println!("Failed to create a session: {}", started["message"].as_str().unwrap_or("the runner is not registered"));
+        println!(
+            "Failed to create a session: {}",
+            started["message"].as_str().unwrap_or("the runner is not registered")
+        );
         return Ok(false);
     }
     let path = format!("/{}", started["id"]);

@@ -100,17 +100,17 @@ fn facts(line: &Line, pool: Option<&PoolLine>) -> Vec<(&'static str, String)> {
         facts.push(("runner", runner.clone()));
     }
     if let Some(created) = line.created {
-        facts.push(("created", format!("{created} on GitHub")));
+        facts.push(("created", format!("{created:.0} on GitHub")));
     }
     let late = line.created.map(|created| format!(", {} after its creation", span(seconds(created, line.seen))));
-    facts.push(("seen", format!("{} by {}{}", line.seen, line.source.name(), late.unwrap_or_default())));
+    facts.push(("seen", format!("{:.0} by {}{}", line.seen, line.source.name(), late.unwrap_or_default())));
     if let Some(started) = line.started {
         let waited = line.created.map(|created| format!(", after {}", span(seconds(created, started))));
-        facts.push(("started", format!("{started}{}", waited.unwrap_or_default())));
+        facts.push(("started", format!("{started:.0}{}", waited.unwrap_or_default())));
     }
     if let Some(completed) = line.completed {
         let ran = line.started.map(|started| format!(", after {}", span(seconds(started, completed))));
-        facts.push(("ended", format!("{completed}{}", ran.unwrap_or_default())));
+        facts.push(("ended", format!("{completed:.0}{}", ran.unwrap_or_default())));
     }
     if let Some(conclusion) = &line.conclusion {
         facts.push(("result", conclusion.clone()));

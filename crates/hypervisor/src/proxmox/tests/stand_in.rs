@@ -15,6 +15,7 @@ use fleet::connection::Cloned;
 use fleet::hypervisor::{
     Blueprint, Failure, MachineId, Network, Power, Seed, SeedImage, SeedSearch, Target, TemplateRef,
 };
+use futures::StreamExt;
 use pve_stand_in::{Fault, FaultEffect, Method, Request, Setup, StandIn, Timing};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -289,7 +290,8 @@ async fn machines_of_a_protected_template_are_not_protected_and_do_not_start_wit
 async fn whatever_request_is_lost_the_end_is_the_same() {
     for effect in [FaultEffect::LoseReply, FaultEffect::Drop] {
         let lives = (0..80).map(|skip| live_with_a_fault(skip, effect.clone()));
-        let fired: Vec<bool> = futures::future::join_all(lives).await;
+        // Eighty at once answer too late for the time that a request has, on a machine that does something else, too.
+        let fired: Vec<bool> = futures::stream::iter(lives).buffer_unordered(8).collect().await;
         let count = fired.iter().filter(|fired| **fired).count();
         assert!((20..80).contains(&count), "a life has {count} requests, and each was lost once");
     }

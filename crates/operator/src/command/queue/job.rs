@@ -65,7 +65,7 @@ fn shown(tale: &Tale, terminal: Option<usize>) -> String {
     shown.push('\n');
     for step in &tale.steps {
         let took = step.seconds.map(span).unwrap_or_default();
-        shown.push_str(&line(&format!("  {}  {took:<6}  ", step.at), &step.what));
+        shown.push_str(&line(&format!("  {:.0}  {took:<6}  ", step.at), &step.what));
     }
     shown
 }

@@ -11,6 +11,7 @@ mod deletion;
 mod drift;
 mod established;
 mod fleet;
+mod fleet_jobs;
 mod idle;
 mod measure;
 mod operator_process;
@@ -66,6 +67,8 @@ enum Only {
     Advisor,
     /// Machines of the fleet
     Fleet,
+    /// Jobs of GitHub on machines of the fleet
+    Jobs,
 }
 
 #[tokio::main]
@@ -107,6 +110,9 @@ async fn run(arguments: &Arguments) -> Result<(), UserError> {
     }
     if is_wanted(Only::Fleet) {
         measures.extend(fleet::measure().await?);
+    }
+    if is_wanted(Only::Jobs) {
+        measures.extend(fleet_jobs::measure().await?);
     }
     let json = serde_json::to_string_pretty(&measures).unwrap_or_default();
     files::write(&arguments.json, json)?;

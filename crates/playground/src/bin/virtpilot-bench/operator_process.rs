@@ -46,10 +46,19 @@ impl OperatorProcess {
 
     /// Starts the fleet; what it logs is added to the file.
     pub(crate) fn start_fleet(account: &Account, log: &Path) -> Result<OperatorProcess, UserError> {
+        OperatorProcess::start_fleet_with(account, &[], log)
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn start_fleet_with(
+        account: &Account,
+        arguments: &[String],
+        log: &Path,
+    ) -> Result<OperatorProcess, UserError> {
         let file = std::fs::File::options().create(true).append(true).open(log);
         let log = file.map_err(|error| user_error::io("write", log, error))?;
         let mut command = Command::new(deployment::binary()?);
-        command.args(playground::fleet_site::arguments(account));
+        command.args(playground::fleet_site::arguments(account)).args(arguments);
         OperatorProcess::spawn(command, log)
     }
 
