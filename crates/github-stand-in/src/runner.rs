@@ -163,6 +163,13 @@ pub(crate) fn jit_config(runner: &Runner, address: &str, secret: &str) -> String
     STANDARD.encode(files.to_string())
 }
 
+/// The secret in the configuration of a runner.
+pub(crate) fn secret_of_jit_config(config: &str) -> Option<String> {
+    let read = |text: &str| serde_json::from_slice::<Value>(&STANDARD.decode(text).ok()?).ok();
+    let credentials = read(read(config)?[".credentials"].as_str()?)?;
+    Some(credentials["Data"]["ClientId"].as_str()?.to_owned())
+}
+
 /// Whether a version is at least another one; what cannot be read is old.
 pub(crate) fn is_at_least(version: &str, minimum: &str) -> bool {
     let numbers = |text: &str| -> Vec<u64> { text.split('.').map(|part| part.parse().unwrap_or(0)).collect() };

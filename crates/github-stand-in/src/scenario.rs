@@ -7,11 +7,11 @@ use crate::happening::Happening;
 use crate::hook::{DeliveryRecord, Hook};
 use crate::job::{Conclusion, Execution, Job, JobSpec, JobState, Rerun, Run};
 use crate::names::Scope;
-use crate::runner::{Runner, RunnerGroup, RunnerSpec, is_at_least};
+use crate::runner::{Runner, RunnerGroup, RunnerSpec, is_at_least, secret_of_jit_config};
 use crate::service::ScaleSet;
 use crate::setup::Setup;
 use crate::stand_in::StandIn;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Why a runner cannot start.
@@ -272,6 +272,13 @@ impl StandIn {
     /// How much each client used of its budget in its window.
     pub fn budgets(&self) -> BTreeMap<&str, u64> {
         self.budgets.iter().map(|(account, budget)| (account.as_str(), budget.used)).collect()
+    }
+
+    /// What nobody may show: all tokens that were handed out, and the configurations of the runners that are registered, with what is in them.
+    pub fn secrets(&self) -> BTreeSet<String> {
+        let configs = self.runners.values().filter_map(|runner| runner.jit.as_deref());
+        let inner = configs.clone().filter_map(secret_of_jit_config);
+        self.tokens.keys().cloned().chain(configs.map(str::to_owned)).chain(inner).collect()
     }
 
     /// All runners.

@@ -114,9 +114,14 @@ impl Fleet {
 
     /// Starts a replica whose bootstrap endpoint and receiver of webhooks are on these ports.
     pub(crate) fn replica_that_serves(&self, pod: &str, bootstrap: u16, webhooks: u16) -> Process {
+        self.replica_with_all_servers(pod, bootstrap, webhooks, "0")
+    }
+
+    /// The same with metrics at an address.
+    pub(crate) fn replica_with_all_servers(&self, pod: &str, bootstrap: u16, webhooks: u16, metrics: &str) -> Process {
         let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_virtpilot"));
-        command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address=0"]);
+        command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address", metrics]);
         command.arg(format!("--namespace={HOME}")).arg("--health-probe-bind-address=0");
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
         command.arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"));
@@ -252,6 +257,9 @@ impl Fleet {
         for kind in ["HypervisorCluster", "HypervisorMachineTemplate", "MachineClaim", "RunnerPool"] {
             text.push_str(&serde_json::to_string(&self.api(kind).list(&ListParams::default()).await.unwrap()).unwrap());
         }
+        let queue =
+            objects(&self.playground, "v1", "ConfigMap", Some(HOME)).list(&ListParams::default()).await.unwrap();
+        text.push_str(&serde_json::to_string(&queue).unwrap());
         let events = objects(&self.playground, "events.k8s.io/v1", "Event", None);
         text.push_str(&serde_json::to_string(&events.list(&ListParams::default()).await.unwrap()).unwrap());
         text

@@ -2,10 +2,11 @@
 //! process in each machine, and stand-ins of GitHub and Proxmox VE.
 
 use crate::fleet::Fleet;
-use crate::operator::Process;
+use crate::fleet_canaries::Canaries;
+use crate::operator::{Process, free_port, http};
 use kube::api::ListParams;
 use playground::github::{Assignment, Rerun, Setup, Timing as GithubTiming, WebhookChaos};
-use playground::job_site::{JobSite, POOL, WEBHOOK_SECRET, is_connected};
+use playground::job_site::{JobSite, POOL, is_connected};
 use playground::proxmox::Timing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -17,7 +18,9 @@ struct Scene {
     fleet: Fleet,
     jobs: JobSite,
     operator: Option<Process>,
+    metrics: u16,
     kills: usize,
+    canaries: Canaries,
 }
 
 impl Scene {
@@ -25,7 +28,8 @@ impl Scene {
         let fleet = Fleet::install(Timing::short(), SECRETS).await;
         let setup = Setup { assignment, ..Setup::organization(GithubTiming::short()) };
         let jobs = JobSite::start(&fleet.proxmox, setup, Duration::from_millis(200)).unwrap();
-        let mut scene = Scene { fleet, jobs, operator: None, kills: 0 };
+        let canaries = Canaries::of(&fleet, &jobs);
+        let mut scene = Scene { fleet, jobs, operator: None, metrics: free_port(), kills: 0, canaries };
         scene.restart();
         scene.fleet.hypervisor().await;
         for (name, data) in scene.jobs.secrets() {
@@ -38,7 +42,9 @@ impl Scene {
     fn restart(&mut self) {
         self.operator = None;
         let (bootstrap, webhooks) = (self.jobs.bootstrap, self.jobs.webhooks);
-        self.operator = Some(self.fleet.replica_that_serves("virtpilot-fleet-0", bootstrap, webhooks));
+        let metrics = format!("127.0.0.1:{}", self.metrics);
+        let pod = "virtpilot-fleet-0";
+        self.operator = Some(self.fleet.replica_with_all_servers(pod, bootstrap, webhooks, &metrics));
     }
 
     /// The pool, which hears of jobs from these sources.
@@ -50,6 +56,7 @@ impl Scene {
     /// Pushes jobs a few at a time, runs five of them again, kills the operator three times while jobs run, and waits for all.
     async fn run(&mut self, jobs: usize, chaos: WebhookChaos) {
         let begun = Instant::now();
+        let mut looked = begun;
         self.jobs.github.with(|state, _| state.chaos = chaos);
         let before: BTreeSet<u64> = self.jobs.github.with(|state, _| state.jobs().keys().copied().collect());
         let mut runs = Vec::new();
@@ -73,6 +80,10 @@ impl Scene {
             if self.kills - kills < wanted && self.jobs.running() > 0 {
                 self.restart();
                 self.kills += 1;
+            }
+            if looked.elapsed() > Duration::from_millis(500) {
+                looked = Instant::now();
+                self.canaries.look(&self.fleet, &self.jobs);
             }
             let open = self.jobs.open();
             assert!(begun.elapsed() < Duration::from_secs(420), "{open} jobs are left after 420 s:\n{}", self.story());
@@ -140,9 +151,7 @@ async fn two_hundred_jobs_are_run_once_each_although_webhooks_are_lost_and_the_o
     scene.hear_from(&["Webhook", "Poll"]).await;
     scene.run(200, CHAOS).await;
     assert_eq!(scene.fleet.denied(), Vec::<String>::new());
-    let shown = scene.fleet.shown().await + &scene.jobs.machines.said();
-    let key = scene.jobs.github.credentials.private_key.lines().nth(1).unwrap().to_owned();
-    for secret in [WEBHOOK_SECRET, "PRIVATE KEY", &key, "vpb1_", "ghs_"] {
-        assert!(!shown.contains(secret), "{secret} is shown");
-    }
+    let metrics = http(scene.metrics, "GET", "/metrics").unwrap();
+    scene.canaries.look_at_all(&scene.fleet, &scene.jobs, &metrics).await;
+    assert!(scene.canaries.end() >= 50);
 }

@@ -29,6 +29,7 @@ mod faults;
 mod fights;
 mod fixture;
 mod fleet;
+mod fleet_canaries;
 mod fleet_check;
 mod fleet_jobs;
 mod fleet_kinds;
