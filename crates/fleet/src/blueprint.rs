@@ -142,6 +142,7 @@ mod tests {
             name: "base".into(),
             node: "a".into(),
             storage: "of-template".into(),
+            others: Default::default(),
             is_shared: true,
             can_link,
             disk: "scsi0".into(),

@@ -164,9 +164,11 @@ pub struct Template {
     pub node: String,
     /// The storage of its first disk; empty if the hypervisor chooses storages itself.
     pub storage: String,
-    /// Whether that storage is shared by nodes.
+    /// The storages of its other disks, such as those of EFI variables and a TPM.
+    pub others: BTreeSet<String>,
+    /// Whether all these storages are shared by nodes.
     pub is_shared: bool,
-    /// Whether linked clones are possible on that storage.
+    /// Whether linked clones are possible on all these storages.
     pub can_link: bool,
     /// The name of its first disk, such as `scsi0`.
     pub disk: String,

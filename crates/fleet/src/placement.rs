@@ -2,7 +2,7 @@
 
 use crate::hypervisor::{Listed, NodeState, Power, Seen, StorageState, Template};
 use api::fleet::Overcommit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A linked clone needs little space at first, but not none.
 const ROOM_OF_LINKED_CLONE: u64 = 1 << 30;
@@ -145,11 +145,13 @@ impl Missing {
     }
 }
 
-/// The node with the most free memory on which the machine fits, and the template to clone there; or what is missing on each node.
+/// The node with the most free memory on which the machine fits, and the template to clone there; or what is missing on each node. No node is
+/// chosen that is avoided.
 pub fn choose<'a>(
     need: &Need,
     templates: &'a [Template],
     nodes: &[String],
+    avoided: &BTreeSet<String>,
     listed: &Listed,
     promised: &Promised,
     overcommit: Overcommit,
@@ -164,11 +166,16 @@ pub fn choose<'a>(
             missing.add(format!("{name} is offline"), "bring the nodes back that are offline");
             continue;
         }
-        let Some(template) = template_for(name, templates, listed) else {
+        if avoided.contains(name) {
             missing.add(
-                format!("{name} has neither the template nor its storage"),
-                "put the template on shared storage, or a copy of it on every node",
+                format!("{name} has machines that could not be looked at, one of which may be this claim's"),
+                "see why the node does not answer, or set nodes of the HypervisorCluster to the others",
             );
+            continue;
+        }
+        let Some(template) = template_for(need, name, templates, listed) else {
+            let (found, remedy) = no_template(need, name, templates, listed);
+            missing.add(found, remedy);
             continue;
         };
         if need.must_link && !template.can_link {
@@ -211,13 +218,50 @@ pub fn choose<'a>(
     }
 }
 
-/// The template to clone on a node: the newest, which has the highest id, of those that are there or on a storage that the node shares.
-pub fn template_for<'a>(node: &str, templates: &'a [Template], listed: &Listed) -> Option<&'a Template> {
-    let reaches = |template: &&Template| {
-        let is_there = || listed.storages.contains_key(&(node.to_owned(), template.storage.clone()));
-        template.node == node || (template.is_shared && is_there())
-    };
-    templates.iter().filter(reaches).max_by_key(|template| (template.id.number(), template.node == node))
+/// The template to clone on a node: the newest, which has the highest id, of those that can be cloned there.
+pub fn template_for<'a>(need: &Need, node: &str, templates: &'a [Template], listed: &Listed) -> Option<&'a Template> {
+    let can =
+        |template: &&Template| reaches(node, template, listed) && unreached(need, node, template, listed).is_none();
+    templates.iter().filter(can).max_by_key(|template| (template.id.number(), template.node == node))
+}
+
+/// Whether a template is on a node, or on storages that the node shares.
+fn reaches(node: &str, template: &Template, listed: &Listed) -> bool {
+    let is_there = |storage: &String| listed.storages.contains_key(&(node.to_owned(), storage.clone()));
+    let is_all_there = || std::iter::once(&template.storage).chain(&template.others).all(is_there);
+    template.node == node || (template.is_shared && is_all_there())
+}
+
+/// Why a template of another node cannot be cloned in full to the storage that is wanted: the node of the template writes the disk, so that both nodes
+/// have to share the storage.
+fn unreached(need: &Need, node: &str, template: &Template, listed: &Listed) -> Option<String> {
+    let storage = need.storage.as_ref().filter(|storage| !storage.is_empty())?;
+    if template.node == node {
+        return None;
+    }
+    let of = &template.node;
+    let on = |node: &str| listed.storages.get(&(node.to_owned(), storage.clone()));
+    match (on(of), on(node)) {
+        (None, _) => Some(format!("{node}: the template is on {of}, which has no storage {storage}")),
+        (_, Some(state)) if !state.is_shared => {
+            Some(format!("{node}: the template is on {of}, and the storage {storage} is not shared"))
+        }
+        (Some(_), _) => None,
+    }
+}
+
+/// Why no template can be cloned to a node, and what to do.
+fn no_template(need: &Need, node: &str, templates: &[Template], listed: &Listed) -> (String, &'static str) {
+    let mut near = templates.iter().filter(|template| reaches(node, template, listed));
+    match near.find_map(|template| unreached(need, node, template, listed)) {
+        Some(found) => {
+            (found, "name a shared storage that all these nodes have, or put a copy of the template on every node")
+        }
+        None => (
+            format!("{node} has neither the template nor its storage"),
+            "put the template on shared storage, or a copy of it on every node",
+        ),
+    }
 }
 
 /// How much memory may still be promised on a node.
@@ -294,7 +338,7 @@ mod tests {
     use super::{Load, Need, Promised, Space, StorageId, choose, loads, space};
     use crate::hypervisor::{Listed, MachineId, NodeState, StorageState, Template};
     use api::fleet::Overcommit;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     const GIB: u64 = 1 << 30;
 
@@ -304,6 +348,7 @@ mod tests {
             name: "base".into(),
             node: node.into(),
             storage: storage.into(),
+            others: BTreeSet::new(),
             is_shared,
             can_link: true,
             disk: "scsi0".into(),
@@ -334,7 +379,8 @@ mod tests {
     fn place(need: &Need, listed: &Listed, loads: &BTreeMap<String, Load>, nodes: &[&str]) -> Result<String, String> {
         let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
         let (templates, promised) = ([template("a", "ceph", true)], promised(loads.clone()));
-        choose(need, &templates, &nodes, listed, &promised, Overcommit::default()).map(|(node, _)| node)
+        choose(need, &templates, &nodes, &BTreeSet::new(), listed, &promised, Overcommit::default())
+            .map(|(node, _)| node)
     }
 
     #[test]
@@ -366,14 +412,15 @@ mod tests {
     /// A storage that nodes share has its space once, a local one on each node.
     #[test]
     fn promised_space_is_not_promised_again_wherever_the_storage_is_reached() {
-        let templates = [template("a", "ceph", true)];
+        let templates = ["a", "b"].map(|node| template(node, "ceph", true));
         let full = Need { storage: Some("ceph".into()), disk: 30 * GIB, memory: GIB, ..need() };
         for is_shared in [true, false] {
             let mut listed = listed(&[("a", true, 0), ("b", true, 40)]);
             listed.storages.values_mut().for_each(|storage| storage.is_shared = is_shared);
             let mut promised = promised(loads(&listed));
             let mut next = || {
-                let (node, template) = choose(&full, &templates, &[], &listed, &promised, Overcommit::default())?;
+                let (node, template) =
+                    choose(&full, &templates, &[], &BTreeSet::new(), &listed, &promised, Overcommit::default())?;
                 promised.add_space(&space(&full, &node, template, &listed).unwrap());
                 Ok::<_, String>(node)
             };
@@ -386,7 +433,7 @@ mod tests {
             assert!(missing.contains(left) && missing.contains("ceph on a has 20 GiB"), "{missing}");
             let of = StorageId::on("a", "ceph", is_shared);
             promised.remove_space(&Space { of, bytes: 30 * GIB });
-            let placed = choose(&full, &templates, &[], &listed, &promised, Overcommit::default());
+            let placed = choose(&full, &templates, &[], &BTreeSet::new(), &listed, &promised, Overcommit::default());
             assert_eq!(placed.unwrap().0, "a");
         }
     }
@@ -396,7 +443,15 @@ mod tests {
         let listed = listed(&[("a", true, 0)]);
         let placed = |storage: &str| {
             let templates = [template("a", storage, true)];
-            let placed = choose(&need(), &templates, &[], &listed, &promised(loads(&listed)), Overcommit::default());
+            let placed = choose(
+                &need(),
+                &templates,
+                &[],
+                &BTreeSet::new(),
+                &listed,
+                &promised(loads(&listed)),
+                Overcommit::default(),
+            );
             placed.map(|(node, _)| node)
         };
         assert_eq!(
@@ -429,7 +484,7 @@ mod tests {
             numbered("10002", "c", "local", false),
         ];
         for node in ["a", "b"] {
-            assert_eq!(super::template_for(node, &templates, &listed).unwrap().id.0, "10001", "{node}");
+            assert_eq!(super::template_for(&need(), node, &templates, &listed).unwrap().id.0, "10001", "{node}");
         }
     }
 
@@ -438,8 +493,78 @@ mod tests {
     fn a_template_on_local_storage_is_cloned_on_its_node_only() {
         let listed = listed(&[("a", true, 60), ("b", true, 0)]);
         let templates = [template("a", "local-lvm", false)];
-        let found = choose(&need(), &templates, &[], &listed, &promised(loads(&listed)), Overcommit::default());
+        let found = choose(
+            &need(),
+            &templates,
+            &[],
+            &BTreeSet::new(),
+            &listed,
+            &promised(loads(&listed)),
+            Overcommit::default(),
+        );
         let missing = found.unwrap_err();
         assert!(missing.contains("b has neither the template nor its storage"), "{missing}");
+    }
+
+    /// Proxmox VE: "can't clone to non-shared storage", "storage is not available on node".
+    #[test]
+    fn a_full_clone_to_another_node_needs_a_storage_that_both_share() {
+        let mut listed = listed(&[("a", true, 40), ("b", true, 0)]);
+        let local = StorageState { bytes: 500 * GIB, used: 0, is_shared: false };
+        for node in ["a", "b"] {
+            listed.storages.insert((node.into(), "local-lvm".into()), local.clone());
+        }
+        listed.storages.insert(("b".into(), "nfs-b".into()), StorageState { is_shared: true, ..local.clone() });
+        let placed = |storage: Option<&str>, of: &[&str], nodes: &[&str]| {
+            let full = Need { storage: storage.map(str::to_owned), ..need() };
+            let numbered = |(number, node): (usize, &&str)| Template {
+                id: MachineId((900 + number).to_string()),
+                ..template(node, "ceph", true)
+            };
+            let templates: Vec<Template> = of.iter().enumerate().map(numbered).collect();
+            let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
+            let (promised, none) = (promised(loads(&listed)), BTreeSet::new());
+            let found = choose(&full, &templates, &nodes, &none, &listed, &promised, Overcommit::default());
+            found.map(|(node, template)| format!("{node} {}", template.node))
+        };
+        assert_eq!(placed(None, &["a"], &[]).unwrap(), "b a", "a linked clone");
+        assert_eq!(placed(Some("ceph"), &["a"], &[]).unwrap(), "b a");
+        assert_eq!(placed(Some("local-lvm"), &["a"], &[]).unwrap(), "a a", "although b has more memory left");
+        assert_eq!(
+            placed(Some("local-lvm"), &["b", "a"], &[]).unwrap(),
+            "b b",
+            "a copy on the node, although it is older"
+        );
+        assert_eq!(
+            placed(Some("local-lvm"), &["a"], &["b"]).unwrap_err(),
+            "b: the template is on a, and the storage local-lvm is not shared: name a shared storage that all these nodes have, or put a \
+             copy of the template on every node"
+        );
+        let missing = placed(Some("nfs-b"), &["a"], &[]).unwrap_err();
+        assert!(missing.contains("b: the template is on a, which has no storage nfs-b"), "{missing}");
+        assert!(missing.contains("a has no storage nfs-b"), "{missing}");
+    }
+
+    /// A linked clone links every disk, so that a node needs the storages of all of them.
+    #[test]
+    fn a_node_without_the_storage_of_another_disk_of_the_template_is_not_chosen() {
+        let mut listed = listed(&[("a", true, 40), ("b", true, 0)]);
+        listed.storages.insert(("a".into(), "efi".into()), StorageState { bytes: GIB, used: 0, is_shared: true });
+        let templates = [Template { others: ["efi".to_owned()].into(), ..template("a", "ceph", true) }];
+        let (promised, none) = (promised(loads(&listed)), BTreeSet::new());
+        let placed = choose(&need(), &templates, &[], &none, &listed, &promised, Overcommit::default());
+        assert_eq!(placed.unwrap().0, "a");
+    }
+
+    #[test]
+    fn a_node_that_is_avoided_is_left_out_and_no_other() {
+        let listed = listed(&[("a", true, 40), ("b", true, 0)]);
+        let place = |avoided: &[&str]| {
+            let avoided = avoided.iter().map(|node| (*node).to_owned()).collect();
+            let (templates, promised) = ([template("a", "ceph", true)], promised(loads(&listed)));
+            choose(&need(), &templates, &[], &avoided, &listed, &promised, Overcommit::default()).map(|(node, _)| node)
+        };
+        assert_eq!((place(&[]).unwrap(), place(&["b"]).unwrap()), ("b".to_owned(), "a".to_owned()));
+        assert!(place(&["a", "b"]).unwrap_err().contains("b has machines that could not be looked at"));
     }
 }

@@ -241,6 +241,7 @@ mod tests {
             name: "base".into(),
             node: "a".into(),
             storage: "ceph".into(),
+            others: Default::default(),
             is_shared: true,
             can_link: false,
             disk: "scsi0".into(),

@@ -30,6 +30,18 @@ impl<T: Ord + Clone> Timers<T> {
         self.by_time.insert((at, timer));
     }
 
+    /// Removes a timer that nobody waits for any more.
+    pub fn remove(&mut self, timer: &T) {
+        if let Some((timer, at)) = self.times.remove_entry(timer) {
+            self.by_time.remove(&(at, timer));
+        }
+    }
+
+    /// How many are set.
+    pub fn count(&self) -> usize {
+        self.times.len()
+    }
+
     /// Takes the timers that have expired, the earliest first.
     pub fn expired(&mut self, now: Moment) -> Vec<T> {
         let mut expired = Vec::new();
@@ -71,6 +83,10 @@ mod tests {
         assert_eq!(timers.next(|_| true), Some(at(10)));
         assert_eq!(timers.next(|timer| *timer != Timer::FirstLists), Some(at(20)));
         assert_eq!(timers.expired(at(20)), [Timer::FirstLists, Timer::Discover]);
+        timers.set(Timer::Discover, at(50));
+        timers.remove(&Timer::Discover);
+        timers.remove(&Timer::FirstLists);
+        assert_eq!(timers.count(), 1);
         assert_eq!((timers.expired(at(99)), timers.next(|_| true)), (vec![Timer::Searches], None));
     }
 }

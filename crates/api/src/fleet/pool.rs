@@ -190,6 +190,9 @@ pub struct Lifecycle {
     /// A machine that is drained and still busy after this is ended all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_timeout: Option<Span>,
+    /// A machine that could not be made for so long after the first failure is given up: its claim fails, and another one is made. `15m` if it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioning_timeout: Option<Span>,
 }
 
 /// What all machines of a pool may use together.

@@ -200,8 +200,13 @@ impl Core {
         }
         if let Some((class, message)) = failure {
             let count = managed.failed.as_ref().map_or(0, |failed| failed.count);
+            // A hypervisor that cannot be used says nothing about what can be made on it.
+            let is_ready = self.clusters.get(cluster).is_some_and(|found| found.is_ready);
+            let since = managed.failed.as_ref().filter(|_| is_ready).map_or(now, |failed| failed.since);
+            let lasted = now.elapsed().saturating_sub(since.elapsed());
             let retry_at = now.after(backoff::pause(class, count, &managed.entry.object.uid));
-            managed.failed = Some(Failed { of: step, class, message, retry_at, count: count.saturating_add(1) });
+            let count = count.saturating_add(1);
+            managed.failed = Some(Failed { of: step, class, message, retry_at, count, since, lasted });
             self.timers.set(Timer::List(cluster.clone()), now.after(LIST_AFTER));
         }
         self.claim_changed(name);

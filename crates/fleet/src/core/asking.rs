@@ -2,6 +2,7 @@
 
 use super::clusters::Hypervisor;
 use super::node_slots::Holder;
+use super::turns::Place;
 use super::{Core, Due};
 use crate::hypervisor::{self, MachineId, Operation, TemplateRef};
 use crate::machine::Step;
@@ -129,15 +130,10 @@ impl Core {
         self.commands.push(Command::Elsewhere(self.last_number, Request::Hypervisor(request)));
     }
 
-    /// Whether another clone may begin; otherwise the claim waits for one to end.
+    /// Whether it is the turn of a claim to be cloned; otherwise it waits for that, and is called when there is room.
     pub(super) fn may_clone(&mut self, cluster: &Name, claim: &Name, storage: &str, node: &str) -> bool {
         let Some(hypervisor) = self.clusters.get_mut(cluster) else { return false };
-        let is_free = hypervisor.free_clones(storage, node) > 0;
-        if !is_free {
-            let of = (storage.to_owned(), node.to_owned());
-            hypervisor.waiting_to_clone.entry(of).or_default().push(claim.clone());
-        }
-        is_free
+        hypervisor.turns.take(claim, &(storage.to_owned(), node.to_owned()))
     }
 
     /// A clone has ended: there is room for another one.
@@ -174,25 +170,16 @@ impl Hypervisor {
         }
     }
 
-    /// How many more clones on this storage and node may begin.
-    fn free_clones(&self, storage: &str, node: &str) -> u32 {
-        let limits = self.entry.object.spec.limits;
-        let left = |counts: &BTreeMap<String, u32>, of, most: u32| {
-            most.saturating_sub(counts.get(of).copied().unwrap_or_default())
-        };
-        left(&self.clones, storage, limits.clones_per_storage).min(left(&self.clones_on, node, limits.clones_per_node))
-    }
-
-    /// As many claims as may clone now.
+    /// As many claims as may clone now, in the order in which they came.
     pub(super) fn next_clones(&mut self) -> Vec<Due> {
-        let mut waiting = std::mem::take(&mut self.waiting_to_clone);
-        let mut next = Vec::new();
-        for ((storage, node), claims) in &mut waiting {
-            let free = self.free_clones(storage, node) as usize;
-            next.extend(claims.pop(free).into_iter().map(Due::Claim));
-        }
-        waiting.retain(|_, claims| !claims.is_empty());
-        self.waiting_to_clone = waiting;
-        next
+        let limits = self.entry.object.spec.limits;
+        let has_room = |counts: &BTreeMap<String, u32>, of: &str, more: u32, most: u32| {
+            counts.get(of).copied().unwrap_or_default().saturating_add(more) < most
+        };
+        let is_free = |(storage, node): &Place, on_storage, on_node| {
+            has_room(&self.clones, storage, on_storage, limits.clones_per_storage)
+                && has_room(&self.clones_on, node, on_node, limits.clones_per_node)
+        };
+        self.turns.next(is_free).into_iter().map(Due::Claim).collect()
     }
 }

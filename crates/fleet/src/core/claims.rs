@@ -4,24 +4,27 @@ use super::asking::{What, needs_slot};
 use super::entry::Entry;
 use super::guests::Hosted;
 use super::packing::{Packed, Texts};
-use super::{Core, Due};
+use super::times::Known;
+use super::{Core, Due, Timer};
 use crate::blueprint::{self, host_name};
 use crate::cloud_init;
 use crate::conditions;
 use crate::hypervisor::{Blueprint, GuestNetwork, MachineId, Operation};
-use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Step};
+use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Since, Step};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::placement;
 use api::fleet::{
     CLEANUP_FINALIZER, ClaimPhase, MachineClaimSpec, MachineClaimStatus, NetworkInfo, ReadinessSignal, Span, VmRef,
 };
-use change::Moment;
+use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::Command;
 use std::time::Duration;
 
 pub(super) const KIND: &str = "MachineClaim";
+/// A pool does not wait for longer for a machine that cannot be made, unless it says otherwise.
+const PROVISIONING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A claim and what is known of its machine.
 #[derive(Debug)]
@@ -47,13 +50,42 @@ pub(super) struct Managed {
     pub(super) host_name: Box<str>,
     /// What is known of its runner, if it is for one.
     pub(super) runner: Option<Box<Hosted>>,
+    pub(super) times: Times,
     /// What was reported last.
     reported: Option<(ClaimPhase, u64)>,
     /// Its conditions while nothing is decided about it; its status has none then, and what its guest has reported is in its status alone.
     packed: Option<Packed>,
 }
 
+/// When what is known of a claim has happened.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    created: Known,
+    started: Known,
+    pub(super) idle: Known,
+    pub(super) draining: Known,
+    deleting: Known,
+}
+
+impl Times {
+    fn follow_status(&mut self, status: &MachineClaimStatus, now: Now) {
+        self.started.follow(machine::time_of(status.started_time.as_ref()), now);
+        self.idle.follow(machine::time_of(status.idle_since.as_ref()), now);
+    }
+}
+
 impl Managed {
+    /// Takes the times that its claim says.
+    fn follow_times(&mut self, now: Now) {
+        let turned = if self.entry.object.is_switched(api::fleet::DRAIN) { self.turned() } else { None };
+        let claim = &self.entry.object;
+        let times = &mut self.times;
+        times.created.follow(Some(claim.created), now);
+        times.follow_status(&claim.status, now);
+        times.draining.follow(turned, now);
+        times.deleting.follow(claim.deleting, now);
+    }
+
     /// The id of its machine, if it is recorded.
     pub(super) fn machine_id(&self) -> Option<MachineId> {
         self.entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()))
@@ -173,6 +205,8 @@ impl Core {
             message: last.message.clone(),
             retry_at: now.monotonic,
             count: attempts,
+            since: now.monotonic,
+            lasted: Duration::ZERO,
         });
         let guest = claim.status.network_info.as_ref().map(network_of);
         let workload = claim.spec.workload_config.as_ref().filter(|_| claim.spec.runner_pool_ref.is_some());
@@ -193,6 +227,7 @@ impl Core {
             guest_trouble: None,
             is_seeded: false,
             touched: Moment::default(),
+            times: Times::default(),
             reported: None,
             packed: None,
         };
@@ -205,6 +240,7 @@ impl Core {
     /// Forgets a claim that is gone.
     pub(super) fn forget_claim(&mut self, name: &Name) {
         let Some(managed) = self.claims.remove(name) else { return };
+        self.timers.remove(&Timer::Reconcile(Due::Claim(name.clone())));
         let claim = &managed.entry.object;
         self.uids.remove(&claim.uid);
         let template = name.beside(None, &claim.spec.template_ref.name);
@@ -245,6 +281,7 @@ impl Core {
             let known = self.clusters.get_key_value(&cluster).map(|(known, _)| known.clone());
             Some((known.unwrap_or(cluster), MachineId(vm_ref.vm_id.clone())))
         });
+        let is_unseen = managed.sight == Sight::Unknown;
         let before = std::mem::replace(&mut managed.enrolled, wanted.clone());
         if before == wanted {
             // The object of the hypervisor may have come later.
@@ -259,6 +296,9 @@ impl Core {
         if let Some(hypervisor) = self.clusters.get_mut(&cluster) {
             hypervisor.reserved.insert(id.clone(), name.clone());
             hypervisor.members.insert(name.clone());
+            if is_unseen && !hypervisor.loads.has(name) {
+                hypervisor.unheld.insert(name.clone());
+            }
             hypervisor.surveyed.remove(&id);
             hypervisor.marks.remove(&id);
             self.due.insert(Due::Cluster(cluster));
@@ -273,6 +313,7 @@ impl Core {
         }
         hypervisor.members.remove(name);
         hypervisor.loads.withdraw(name);
+        hypervisor.unheld.remove(name);
         let waiting = std::mem::take(&mut hypervisor.waiting);
         self.due.extend(waiting.into_iter().map(Due::Claim));
         self.due.insert(Due::Cluster(cluster.clone()));
@@ -282,6 +323,7 @@ impl Core {
     pub(super) fn reconcile_claim(&mut self, name: &Name) {
         if let Some(managed) = self.claims.get_mut(name) {
             managed.unpack();
+            managed.follow_times(self.now);
         }
         self.decide_claim(name);
         if let Some(managed) = self.claims.get_mut(name) {
@@ -299,15 +341,25 @@ impl Core {
             let timeout = Span::duration(&readiness.timeout).unwrap_or(Duration::MAX);
             (readiness.signal, timeout) as (ReadinessSignal, Duration)
         });
-        let job_timeout = managed.runner.as_ref().and(claim.spec.runner_pool_ref.as_ref()).and_then(|pool| {
-            let pool = self.pools.get(&name.beside(None, &pool.name))?;
-            pool.entry.object.spec.lifecycle.job_timeout.as_ref().and_then(Span::duration)
+        let pool = claim.spec.runner_pool_ref.as_ref().and_then(|pool| self.pools.get(&name.beside(None, &pool.name)));
+        let lifecycle = pool.map(|pool| &pool.entry.object.spec.lifecycle);
+        let job_timeout = lifecycle.filter(|_| managed.runner.is_some());
+        let job_timeout = job_timeout.and_then(|lifecycle| lifecycle.job_timeout.as_ref()).and_then(Span::duration);
+        let provisioning = lifecycle.map(|lifecycle| {
+            lifecycle.provisioning_timeout.as_ref().and_then(Span::duration).unwrap_or(PROVISIONING_TIMEOUT)
         });
+        let times = &managed.times;
         let mut decision = machine::decide(&Observed {
             claim,
             sight: &managed.sight,
             is_working: managed.operation.is_some(),
             failed: managed.failed.as_ref(),
+            provisioning,
+            since: Since {
+                created: times.created.at(self.now).unwrap_or(claim.created),
+                started: claim.status.started_time.as_ref().and(times.started.at(self.now)),
+                deleting: claim.deleting.and(times.deleting.at(self.now)),
+            },
             unresolved_until: managed.unresolved_until,
             ground: &ground,
             readiness,
@@ -367,7 +419,10 @@ impl Core {
             Step::Delete(end) if !is_changed => {
                 (entry.delete(KIND, kinds), Some(Notice::Ended { name: name.clone(), uid, end }))
             }
-            _ if is_changed => (entry.status(KIND, kinds, decision.status), None),
+            _ if is_changed => {
+                managed.times.follow_status(&decision.status, self.now);
+                (entry.status(KIND, kinds, decision.status), None)
+            }
             _ => (None, None),
         };
         if let Some(write) = write {
@@ -456,7 +511,8 @@ impl Core {
         let Some(managed) = self.claims.get_mut(name) else { return };
         let (class, retry_at) = (api::fleet::FailureClass::Configuration, now.after(Duration::from_secs(60)));
         let is_known = managed.failed.as_ref().is_some_and(|failed| failed.message == message);
-        managed.failed = Some(Failed { of: Step::Inspect, class, message, retry_at, count: 1 });
+        let (of, lasted) = (Step::Inspect, Duration::ZERO);
+        managed.failed = Some(Failed { of, class, message, retry_at, count: 1, since: now, lasted });
         if !is_known {
             self.due.insert(Due::Claim(name.clone()));
         }
@@ -475,7 +531,9 @@ impl Core {
         let reference = crate::template::reference(spec).ok_or_else(missing)?;
         let Some(Ok(found)) = hypervisor.found.get(&reference) else { return Err(missing()) };
         let node = claim.status.vm_ref.as_ref().and_then(|vm_ref| vm_ref.node.as_deref()).unwrap_or_default();
-        let source = placement::template_for(node, found, listed).or(found.first()).ok_or_else(missing)?;
+        let first = found.first().ok_or_else(missing)?;
+        let need = blueprint::need(spec, &hypervisor.entry.object.spec, first)?;
+        let source = placement::template_for(&need, node, found, listed).unwrap_or(first);
         // A clone takes minutes: the token of the guest comes right before the start.
         let guest = if step == Step::Configure { self.guest_config(name) } else { None };
         blueprint::blueprint(claim, &self.config.operator, spec, &hypervisor.entry.object.spec, source, guest.as_ref())

@@ -4,7 +4,7 @@ use super::asking::What;
 use super::entry::Entry;
 use super::loads::{Loads, Shown};
 use super::node_slots::NodeSlots;
-use super::slots::Queue;
+use super::turns::Turns;
 use super::{Core, Due, Timer};
 use crate::backoff;
 use crate::cluster::{self, Keep, Observed};
@@ -61,8 +61,10 @@ pub(super) struct Hypervisor {
     /// Clones in flight by storage and by node.
     pub(super) clones: BTreeMap<String, u32>,
     pub(super) clones_on: BTreeMap<String, u32>,
-    /// Claims that wait for a clone on a storage and node to end.
-    pub(super) waiting_to_clone: BTreeMap<(String, String), Queue<Name>>,
+    /// Claims that wait for a clone to end.
+    pub(super) turns: Turns,
+    /// Claims with a recorded place that was not promised to them since this process began.
+    pub(super) unheld: BTreeSet<Name>,
     /// Machines that are worked on.
     pub(super) slots: NodeSlots,
     /// Claims that wait for room, or for the hypervisor.
@@ -70,6 +72,8 @@ pub(super) struct Hypervisor {
     /// Machines that no claim refers to: their names and owners, once they were inspected.
     pub(super) surveyed: BTreeMap<MachineId, (Box<str>, Option<Owner>)>,
     pub(super) to_survey: BTreeSet<MachineId>,
+    /// Since when machines wait to be inspected, or could not be.
+    pub(super) unseen_since: BTreeMap<MachineId, Moment>,
     pub(super) surveying: BTreeSet<MachineId>,
     pub(super) marks: Marks,
     /// Images that no machine needed when they were listed last.
@@ -109,11 +113,13 @@ impl Hypervisor {
             next_id: None,
             clones: BTreeMap::new(),
             clones_on: BTreeMap::new(),
-            waiting_to_clone: BTreeMap::new(),
+            turns: Turns::default(),
+            unheld: BTreeSet::new(),
             slots: NodeSlots::new(operations),
             waiting: BTreeSet::new(),
             surveyed: BTreeMap::new(),
             to_survey: BTreeSet::new(),
+            unseen_since: BTreeMap::new(),
             surveying: BTreeSet::new(),
             marks: Marks::default(),
             seed_marks: BTreeSet::new(),
@@ -135,9 +141,11 @@ impl Hypervisor {
     pub(super) fn forget(&mut self) {
         (self.checked, self.listed, self.is_swept) = (None, None, false);
         self.loads = Loads::default();
+        self.unheld.clone_from(&self.members);
         self.found.clear();
         self.surveyed.clear();
         self.to_survey.clear();
+        self.unseen_since.clear();
         self.marks = Marks::default();
     }
 

@@ -1,6 +1,8 @@
 //! Where the machine of a claim is created: an id and a node, or what it waits for.
 
 use super::Core;
+use super::claims::Managed;
+use super::templates::ManagedTemplate;
 use crate::blueprint;
 use crate::hypervisor::MachineId;
 use crate::ids;
@@ -14,12 +16,23 @@ fn waiting(reason: &'static str, message: impl Into<String>) -> Ground {
 }
 
 impl Core {
+    /// The hypervisor that a claim has recorded, or that its template names.
+    fn ground_of(&self, managed: &Managed) -> Option<Name> {
+        let claim = &managed.entry.object;
+        let template = || self.templates.get(&claim.name.beside(None, &claim.spec.template_ref.name));
+        managed.cluster().or_else(|| template().map(ManagedTemplate::cluster))
+    }
+
     /// The ground of a claim; a new id is reserved for it.
     pub(super) fn ground(&mut self, name: &Name) -> Ground {
         let Some(managed) = self.claims.get(name) else { return Core::no_ground() };
         if !Core::needs_ground(managed) {
             return Core::no_ground();
         }
+        if let Some(cluster) = self.ground_of(managed) {
+            self.hold_recorded(&cluster);
+        }
+        let Some(managed) = self.claims.get(name) else { return Core::no_ground() };
         let claim = &managed.entry.object;
         let template_name = name.beside(None, &claim.spec.template_ref.name);
         let Some(template) = self.templates.get(&template_name) else {
@@ -63,10 +76,12 @@ impl Core {
             let is_full = managed.failed.as_ref().is_some_and(|failed| failed.class == FailureClass::Resource);
             let is_offline =
                 vm_ref.node.as_ref().is_some_and(|node| listed.nodes.get(node).is_some_and(|node| !node.is_online));
-            if !matches!(managed.sight, Sight::Absent(_)) || !(is_full || is_offline) {
+            let template = |node: &String| placement::template_for(&need, node, found, listed);
+            let is_unreached = vm_ref.node.as_ref().is_some_and(|node| template(node).is_none());
+            if !matches!(managed.sight, Sight::Absent(_)) || !(is_full || is_offline || is_unreached) {
                 // After a restart nobody has counted it yet.
                 if let Some(node) = &vm_ref.node {
-                    let template = placement::template_for(node, found, listed).or(found.first());
+                    let template = template(node).or(found.first());
                     let space = template.and_then(|template| placement::space(&need, node, template, listed));
                     match hypervisor.loads.has(name) {
                         true => hypervisor.loads.promise_space(name, space),
@@ -76,10 +91,10 @@ impl Core {
                 return Ground::At(vm_ref.clone());
             }
         }
-        if hypervisor.may_have_machine_of(&managed.host_name) {
+        let Some(avoided) = hypervisor.doubtful_nodes(&managed.host_name, self.now.monotonic) else {
             hypervisor.waiting.insert(name.clone());
             return waiting("Surveying", "machines that may be this claim's are looked at first");
-        }
+        };
         let adopted = hypervisor.machine_of(&claim.uid).filter(|_| is_new);
         let spec = &hypervisor.entry.object.spec;
         let most = spec.limits.machines.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
@@ -89,7 +104,8 @@ impl Core {
         }
         // The room that it has where it was placed before is not taken from it.
         let held = hypervisor.loads.withdraw(name);
-        let placed = placement::choose(&need, found, &spec.nodes, listed, hypervisor.loads.promised(), spec.overcommit);
+        let promised = hypervisor.loads.promised();
+        let placed = placement::choose(&need, found, &spec.nodes, &avoided, listed, promised, spec.overcommit);
         hypervisor.loads.restore(name, held);
         let (node, space) = match (&adopted, placed) {
             (Some((_, node)), _) => (node.clone(), None),

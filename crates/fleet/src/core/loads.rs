@@ -146,6 +146,11 @@ impl Loads {
 
 #[cfg(test)]
 impl super::Core {
+    /// How many timers are set.
+    pub(crate) fn timers(&self) -> usize {
+        self.timers.count()
+    }
+
     /// The CPUs that all machines of all hypervisors take.
     pub(crate) fn cpus_taken(&self) -> u32 {
         self.clusters.values().flat_map(|found| found.loads.total.nodes.values()).map(|load| load.cpus).sum()

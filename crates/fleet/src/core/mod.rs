@@ -8,6 +8,7 @@ mod entry;
 mod forges;
 mod ground;
 mod guests;
+mod holding;
 mod jobs;
 mod loads;
 mod node_slots;
@@ -19,8 +20,9 @@ mod scale_sets;
 mod seeds;
 mod slots;
 mod survey;
-
 mod templates;
+mod times;
+mod turns;
 mod written;
 
 use crate::notice::Notice;

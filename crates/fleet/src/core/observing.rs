@@ -137,6 +137,7 @@ impl Core {
     }
 
     fn seen(&mut self, kind: &str, name: Name, live: &Live, generation: i64, body: Value) {
+        let pool = body["spec"]["runnerPoolRef"]["name"].as_str().map(|pool| name.beside(None, pool));
         let read = match kind {
             CLAIM => Object::read(name.clone(), live, generation, body).map(|claim| {
                 let claim: crate::machine::Claim = claim;
@@ -214,7 +215,13 @@ impl Core {
         if kind == CLAIM {
             match &read {
                 Ok(()) => self.unreadable.remove(&name),
-                Err(_) => self.unreadable.insert(name.clone(), live.uid.clone()),
+                Err(_) => {
+                    if let Some(pool) = &pool {
+                        self.of_pool.entry(pool.clone()).or_default().insert(name.clone());
+                        self.due.insert(Due::Pool(pool.clone()));
+                    }
+                    self.unreadable.insert(name.clone(), live.uid.clone())
+                }
             };
         }
         if let Err(why) = read {
@@ -239,13 +246,26 @@ impl Core {
     fn gone(&mut self, kind: &str, name: &Name) {
         match kind {
             CLAIM => {
-                self.unreadable.remove(name);
+                if self.unreadable.remove(name).is_some() {
+                    let pools = self.of_pool.iter_mut().filter(|(_, claims)| claims.contains(name));
+                    for (pool, claims) in pools {
+                        claims.remove(name);
+                        self.due.insert(Due::Pool(pool.clone()));
+                    }
+                }
                 self.forget_claim(name);
             }
             "HypervisorCluster" => {
-                // Whoever waits for it is reconciled.
-                let members = self.clusters.remove(name).map(|found| found.members);
-                self.due.extend(members.into_iter().flatten().map(Due::Claim));
+                // Whoever has something on it, waits for it, or names it is reconciled.
+                let found = self.clusters.remove(name);
+                let claims = found.into_iter().flat_map(|found| found.members.into_iter().chain(found.waiting));
+                self.due.extend(claims.map(Due::Claim));
+                let templates = self.templates.iter().filter(|(_, managed)| managed.cluster() == *name);
+                for (template, _) in templates {
+                    let claims = self.of_template.get(template).into_iter().flatten().cloned();
+                    self.due.extend(claims.map(Due::Claim));
+                    self.due.insert(Due::Template(template.clone()));
+                }
                 self.follow_secrets();
                 self.disconnect(name);
             }

@@ -2,6 +2,7 @@
 
 use super::claims::{KIND as CLAIM, Managed};
 use super::entry::Entry;
+use super::times::Known;
 use super::{Core, Due};
 use crate::backoff::hash;
 use crate::cluster::Keep;
@@ -13,7 +14,7 @@ use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, Github, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
     RunnerPoolStatus, Workload, WorkloadConfig,
 };
-use change::{Effect, Moment};
+use change::{Effect, Moment, Now};
 use protocol::{Command, Write, WriteError, Written};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub(super) struct ManagedPool {
     reported: Option<(i32, i32, i32)>,
     /// The hold that was reported.
     reported_hold: Option<&'static str>,
+    /// Since when it has more machines than are wanted.
+    surplus: Known,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,8 @@ enum Sent {
 impl ManagedPool {
     pub(super) fn new(entry: Entry<RunnerPoolSpec, RunnerPoolStatus>) -> ManagedPool {
         let (creating, failures) = (BTreeMap::new(), BTreeMap::new());
-        ManagedPool { entry, creating, failures, hold: None, counter: 0, reported: None, reported_hold: None }
+        let (reported, reported_hold, surplus) = (None, None, Known::default());
+        ManagedPool { entry, creating, failures, hold: None, counter: 0, reported, reported_hold, surplus }
     }
 }
 
@@ -127,13 +131,20 @@ impl Core {
             return;
         }
         let members = self.members(name);
+        if let Some(managed) = self.pools.get_mut(name) {
+            let since = managed.entry.object.status.surplus_since.as_ref().and_then(conditions::read);
+            managed.surplus.follow(since, self.now);
+        }
         self.note_failures(name, &members);
-        let (Some(managed), Some(pool)) = (self.pools.get(name), self.pool_with_demand(name)) else { return };
+        let (Some(managed), Some(mut pool)) = (self.pools.get(name), self.pool_with_demand(name)) else { return };
         let template = name.beside(None, &managed.entry.object.spec.template_ref.name);
         let size = self.templates.get(&template).and_then(|template| {
             let resources = &template.entry.object.spec.resources;
             Some((resources.cpu, resources.memory.bytes()?))
         });
+        // If the clock was set, it is published by the clock as it is now.
+        let since = managed.surplus.at(self.now).map(conditions::shown);
+        pool.status.surplus_since = pool.status.surplus_since.and(since);
         let observed = Observed { pool: &pool, members: &members, size, hold: managed.hold.as_ref(), now: self.now };
         let mut decision = pool::decide(&observed);
         self.complete_pool(name, &members, &mut decision.status);
@@ -147,11 +158,15 @@ impl Core {
     fn members(&self, name: &Name) -> Vec<Member> {
         let claims = self.of_pool.get(name).into_iter().flatten();
         let known = claims.filter_map(|claim| {
-            let managed = self.claims.get(claim)?;
+            let Some(managed) = self.claims.get(claim) else {
+                // Its machine takes a place all the same.
+                let unreadable = self.unreadable.get_key_value(claim)?;
+                return Some(Member { name: unreadable.0.clone(), created: self.now.wall, state: State::Ending });
+            };
             Some(Member {
                 name: claim.clone(),
                 created: managed.entry.object.created,
-                state: self.runner_state(claim).unwrap_or_else(|| state(managed)),
+                state: self.runner_state(claim).unwrap_or_else(|| state(managed, self.now)),
             })
         });
         let mut members: Vec<Member> = known.collect();
@@ -339,17 +354,21 @@ impl Core {
 }
 
 /// What a claim is to its pool.
-fn state(managed: &Managed) -> State {
+fn state(managed: &Managed, now: Now) -> State {
     let claim = &managed.entry.object;
     match claim.status.phase {
         _ if claim.deleting.is_some() => State::Ending,
         Some(ClaimPhase::Failed) => State::Failed,
-        _ if claim.is_switched(DRAIN) => State::Draining(managed.turned().unwrap_or(claim.created)),
+        _ if claim.is_switched(DRAIN) => {
+            let turned = managed.times.draining.at(now).or_else(|| managed.turned());
+            State::Draining(turned.unwrap_or(claim.created))
+        }
         _ if claim.spec.power == ClaimPower::Stopped => State::Standby,
         Some(ClaimPhase::Ready) if claim.is_switched(BUSY) => State::Busy,
         // Its next status says since when it is idle.
         Some(ClaimPhase::Ready) => {
-            claim.status.idle_since.as_ref().and_then(conditions::read).map_or(State::Busy, State::Idle)
+            let since = claim.status.idle_since.as_ref().and_then(conditions::read);
+            since.map(|since| managed.times.idle.at(now).unwrap_or(since)).map_or(State::Busy, State::Idle)
         }
         _ => State::Starting,
     }

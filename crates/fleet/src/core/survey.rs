@@ -9,10 +9,14 @@ use crate::notice::Notice;
 use crate::object::Name;
 use crate::orphans::Claimed;
 use api::fleet::OrphanPolicy;
+use change::Moment;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// So many machines are inspected at a time.
 const AT_A_TIME: usize = 8;
+/// So long all claims wait for machines that were not inspected yet. After that, they only keep off their nodes, which may not answer for hours.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Hypervisor {
     /// Whether machines that may be a claim's were not inspected yet.
@@ -20,13 +24,23 @@ impl Hypervisor {
         self.listed.is_none() || !self.to_survey.is_empty() || !self.surveying.is_empty()
     }
 
-    /// Whether a machine that may be that of a claim was not inspected yet: it has the name of the claim, unless it is still being made, or the
-    /// list does not say.
-    pub(super) fn may_have_machine_of(&self, host_name: &str) -> bool {
-        let Some(listed) = &self.listed else { return true };
-        self.to_survey.iter().chain(&self.surveying).filter_map(|id| listed.machines.get(id)).any(|seen| {
-            *seen.name == *host_name || seen.name.is_empty() || seen.lock.is_some() || seen.power == Power::Unknown
-        })
+    /// The nodes with machines that may be that of a claim and that cannot be inspected; nothing while they only were not inspected yet, or if one has
+    /// the name of the claim. One that is still being made has none, and of others the list may not say it.
+    pub(super) fn doubtful_nodes(&self, host_name: &str, now: Moment) -> Option<BTreeSet<String>> {
+        let listed = self.listed.as_ref()?;
+        let mut nodes = BTreeSet::new();
+        for id in self.to_survey.iter().chain(&self.surveying) {
+            let Some(seen) = listed.machines.get(id) else { continue };
+            let is_nameless = seen.name.is_empty() || seen.lock.is_some() || seen.power == Power::Unknown;
+            let since = self.unseen_since.get(id).copied().unwrap_or(now);
+            match *seen.name == *host_name {
+                true => return None,
+                false if is_nameless && now < since.after(PATIENCE) => return None,
+                false if is_nameless => drop(nodes.insert(seen.node.to_string())),
+                false => {}
+            }
+        }
+        Some(nodes)
     }
 
     /// The next machine to inspect: not more than half of those at a time are on one node, which may not answer.
@@ -67,8 +81,11 @@ impl Core {
                 || hypervisor.surveying.contains(id);
             if may_be_ours && !is_known {
                 hypervisor.to_survey.insert(id.clone());
+                hypervisor.unseen_since.entry(id.clone()).or_insert(self.now.monotonic);
             }
         }
+        let Hypervisor { unseen_since, to_survey, surveying, .. } = hypervisor;
+        unseen_since.retain(|id, _| to_survey.contains(id) || surveying.contains(id));
         hypervisor.undestroyed.clear();
         self.inspect_next(name);
         self.sweep(name);

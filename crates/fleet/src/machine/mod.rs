@@ -77,6 +77,21 @@ pub struct Failed {
     pub retry_at: Moment,
     /// How many there were in a row.
     pub count: u32,
+    /// When the first of them happened.
+    pub since: Moment,
+    /// How much later this one happened.
+    pub lasted: Duration,
+}
+
+/// When things happened, by the wall clock as it is now: their ages go on however the clock is set meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    /// The claim was created.
+    pub created: Timestamp,
+    /// Its machine was started.
+    pub started: Option<Timestamp>,
+    /// The claim was deleted.
+    pub deleting: Option<Timestamp>,
 }
 
 /// All that a decision about a claim depends on.
@@ -90,6 +105,10 @@ pub struct Observed<'a> {
     pub is_working: bool,
     /// The last failure, if nothing has succeeded since.
     pub failed: Option<&'a Failed>,
+    /// A claim whose machine cannot be made for so long fails, so that its pool makes another one; nothing for a claim that nobody would replace.
+    pub provisioning: Option<Duration>,
+    /// When things happened.
+    pub since: Since,
     /// Until when a request to create the machine may still be carried out.
     pub unresolved_until: Moment,
     /// Whether a machine can be created or configured now.
@@ -211,7 +230,7 @@ pub fn ended_reason(why: Why) -> &'static str {
 /// Decides about a claim.
 pub fn decide(observed: &Observed<'_>) -> Decision {
     let draft = match observed.claim.deleting {
-        Some(since) => ending::decide(observed, since),
+        Some(since) => ending::decide(observed, observed.since.deleting.unwrap_or(since)),
         None => live(observed),
     };
     let draft = runner::gate(observed, draft);
@@ -221,10 +240,10 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
 
 /// A claim that is not being deleted.
 fn live(observed: &Observed<'_>) -> Draft {
-    let Observed { claim, now, .. } = observed;
+    let Observed { claim, now, since, .. } = observed;
     let ends = [
-        (claim.spec.ttl.as_ref(), Some(claim.created), End::Expired),
-        (claim.spec.max_lifetime.as_ref(), time_of(claim.status.started_time.as_ref()), End::TooOld),
+        (claim.spec.ttl.as_ref(), Some(since.created), End::Expired),
+        (claim.spec.max_lifetime.as_ref(), since.started, End::TooOld),
     ];
     let mut wake = None::<Moment>;
     for (span, since, end) in ends {
@@ -292,6 +311,9 @@ fn progress(observed: &Observed<'_>) -> Draft {
     if let Some(failed) = observed.failed.filter(|failed| failed.class == FailureClass::Permanent) {
         return Draft::new(Step::Wait, ClaimPhase::Failed, "ProvisioningFailed", failed.message.clone());
     }
+    if let Some(message) = overdue(observed) {
+        return Draft::new(Step::Wait, ClaimPhase::Failed, "ProvisioningTimeout", message);
+    }
     let Some(vm_ref) = &claim.status.vm_ref else { return place(observed) };
     let was_created = claim.status.created_time.is_some();
     match sight {
@@ -339,6 +361,21 @@ fn progress(observed: &Observed<'_>) -> Draft {
         Sight::Ours { power: Power::Stopped, .. } => working(observed, Step::Start, "Starting", "starting the machine"),
         Sight::Ours { power: Power::Running, .. } => ready(observed, *now),
     }
+}
+
+/// Why a claim that its pool replaces is given up: its machine has a place, and could not be made there for too long. While there is no place, another
+/// claim would have none either.
+fn overdue(observed: &Observed<'_>) -> Option<String> {
+    let (most, failed, status) = (observed.provisioning?, observed.failed?, &observed.claim.status);
+    let is_over = status.vm_ref.is_some() && status.started_time.is_none() && failed.lasted >= most;
+    let attempts = failed.count;
+    is_over.then(|| {
+        format!(
+            "no machine after {attempts} attempts in {} s, so that another claim is made: {}",
+            failed.lasted.as_secs(),
+            failed.message
+        )
+    })
 }
 
 fn still_failed(claim: &Claim) -> Draft {
@@ -424,7 +461,7 @@ fn ready(observed: &Observed<'_>, now: Now) -> Draft {
         let has_image = observed.seed == Some(SeedDelivery::Iso) && !observed.keeps_image && !is_seeded && has_read;
         return if has_image { remove_seed(observed, draft) } else { draft };
     }
-    let started = time_of(claim.status.started_time.as_ref()).unwrap_or(now.wall);
+    let started = observed.since.started.unwrap_or(now.wall);
     let deadline = change::now::later(started, timeout);
     let wrong = observed.failed.filter(|failed| failed.class == FailureClass::Configuration);
     if deadline <= now.wall {

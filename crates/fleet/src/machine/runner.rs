@@ -1,6 +1,6 @@
 //! What the runner of a machine means for its end: a machine ends only when its runner can take no job any more.
 
-use super::{Draft, Observed, Step, deletion, time_of};
+use super::{Draft, Observed, Since, Step, deletion};
 use crate::jobs::runners::Why;
 use api::fleet::{ClaimPhase, Span};
 use std::time::Duration;
@@ -61,9 +61,9 @@ fn is_gone(draft: &Draft) -> bool {
 /// Whether somebody has said that a job must not go on for so long.
 fn is_overdue(observed: &Observed<'_>, job_timeout: Option<Duration>) -> bool {
     let (claim, now) = (observed.claim, observed.now.wall);
-    let started = time_of(claim.status.started_time.as_ref());
+    let Since { started, deleting, .. } = observed.since;
     let lifetime = claim.spec.max_lifetime.as_ref().and_then(Span::duration);
     let too_old = started.zip(lifetime).map(|(started, most)| change::now::later(started, most + OVERTIME));
-    let too_long = claim.deleting.zip(job_timeout).map(|(since, most)| change::now::later(since, most));
+    let too_long = deleting.zip(job_timeout).map(|(since, most)| change::now::later(since, most));
     too_old.into_iter().chain(too_long).any(|at| at <= now)
 }

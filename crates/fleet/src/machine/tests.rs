@@ -1,6 +1,6 @@
 //! The life of one claim, as tables.
 
-use super::{Claim, Decision, End, Failed, Ground, Observed, Sight, Step, decide};
+use super::{Claim, Decision, End, Failed, Ground, Observed, Sight, Since, Step, decide};
 use crate::hypervisor::{GuestNetwork, Power};
 use crate::object::{Name, Object};
 use api::fleet::{
@@ -62,7 +62,15 @@ fn ours(power: Power, is_configured: bool) -> Sight {
 }
 
 fn failed(class: FailureClass, message: &str, retry_at: u64) -> Failed {
-    Failed { of: Step::Inspect, class, message: message.into(), retry_at: at(retry_at).monotonic, count: 2 }
+    Failed {
+        of: Step::Inspect,
+        class,
+        message: message.into(),
+        retry_at: at(retry_at).monotonic,
+        count: 2,
+        since: at(0).monotonic,
+        lasted: Duration::ZERO,
+    }
 }
 
 /// What a decision depends on beside the claim and its machine.
@@ -70,6 +78,7 @@ fn failed(class: FailureClass, message: &str, retry_at: u64) -> Failed {
 struct More {
     is_working: bool,
     failed: Option<Failed>,
+    provisioning: Option<Duration>,
     unresolved: u64,
     ground: Option<Ground>,
     guest: GuestNetwork,
@@ -91,6 +100,12 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         sight,
         is_working: more.is_working,
         failed: more.failed.as_ref(),
+        provisioning: more.provisioning,
+        since: Since {
+            created: claim.created,
+            started: super::time_of(claim.status.started_time.as_ref()),
+            deleting: claim.deleting,
+        },
         unresolved_until: Moment::since_start(Duration::from_secs(more.unresolved)),
         ground: more.ground.as_ref().unwrap_or(&ground),
         readiness: Some((ReadinessSignal::AgentAddress, Duration::from_secs(600))),

@@ -19,7 +19,8 @@ pub(super) struct Vm {
     pub(super) has_stopped: bool,
     /// It was created by a request that had arrived before, which only the sweep can repair.
     pub(super) is_repeated: bool,
-    /// When its guest answers, and when it switches itself off.
+    /// When it was started first, when its guest answers, and when it switches itself off.
+    pub(super) started_at: u64,
     pub(super) boots_at: u64,
     pub(super) ends_at: u64,
     /// What a list shows until this moment: the state of before.
@@ -51,6 +52,8 @@ pub(super) struct FakeHypervisor {
     pub(super) is_repeated: bool,
     /// Somebody has deleted the template.
     pub(super) has_no_template: bool,
+    /// Lists have neither names nor states of the machines of others.
+    pub(super) is_nameless: bool,
     /// No machine switches itself off.
     pub(super) keeps_running: bool,
     serial: u64,
@@ -85,6 +88,7 @@ impl FakeHypervisor {
             is_configured: false,
             has_stopped: false,
             is_repeated: self.is_repeated,
+            started_at: 0,
             boots_at: 0,
             ends_at: u64::MAX,
             stale: (0, Power::Stopped),
@@ -137,6 +141,7 @@ impl FakeHypervisor {
                 name: "base".into(),
                 node: "a".into(),
                 storage: "ceph".into(),
+                others: BTreeSet::new(),
                 is_shared: true,
                 can_link: true,
                 disk: "scsi0".into(),
@@ -189,6 +194,7 @@ impl FakeHypervisor {
                         vm.stale = (now + STATISTICS, Power::Stopped);
                     }
                     vm.power = Power::Running;
+                    vm.started_at = if vm.started_at == 0 { now } else { vm.started_at };
                     (vm.boots_at, vm.ends_at) = (now + boot, now + boot + work);
                     Answer::Done
                 })
@@ -244,6 +250,9 @@ impl FakeHypervisor {
             let mut seen = FakeHypervisor::seen(vm);
             if now < vm.stale.0 {
                 seen.power = vm.stale.1;
+            }
+            if self.is_nameless && self.foreign.contains_key(id) {
+                (seen.name, seen.power) = ("".into(), Power::Unknown);
             }
             if self.offline.contains(&vm.node) {
                 if hides {

@@ -1,6 +1,7 @@
 //! A seeded simulation: two operators share a hypervisor that fails in every way, and no machine is lost, doubled or someone else's.
 
 mod api_server;
+mod clocks;
 mod credentials;
 mod hub;
 mod hypervisor;
@@ -14,6 +15,7 @@ mod scripted;
 mod seeds;
 mod site;
 mod troubles;
+mod waiting;
 mod world;
 
 use crate::core::Concurrency;

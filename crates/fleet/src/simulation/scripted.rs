@@ -38,6 +38,8 @@ pub(super) struct Scripted {
     random: Random,
     /// In milliseconds.
     now: u64,
+    /// How far the wall clock was set forth, in milliseconds.
+    ahead: i64,
     /// How far watches have read the log.
     followed: usize,
     watched: BTreeSet<WatchTarget>,
@@ -57,6 +59,7 @@ impl Scripted {
             hypervisor: FakeHypervisor::default(),
             random: Random(7),
             now: 0,
+            ahead: 0,
             followed: 0,
             watched: BTreeSet::new(),
             asked: Vec::new(),
@@ -80,7 +83,7 @@ impl Scripted {
         let object = json!({
             "apiVersion": "hyperfleet.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
         });
-        self.api.create(object, "u", time(self.now).wall);
+        self.api.create(object, "u", self.time().wall);
     }
 
     pub(super) fn claim(&mut self, name: &str) {
@@ -88,7 +91,31 @@ impl Scripted {
     }
 
     pub(super) fn delete(&mut self, kind: &str, name: &str) {
-        self.api.delete(&id(kind, name), time(self.now).wall);
+        self.api.delete(&id(kind, name), self.time().wall);
+    }
+
+    /// The process ends and another one starts: what was asked is answered to nobody.
+    pub(super) fn restart(&mut self) {
+        let config = Config { operator: "o".into(), concurrency: Concurrency::default() };
+        self.core = Core::new(config, self.time());
+        (self.followed, self.watched) = (self.api.log.len(), BTreeSet::new());
+        self.held.clear();
+    }
+
+    /// Somebody sets the wall clock.
+    pub(super) fn set_clock(&mut self, seconds: i64) {
+        self.ahead += seconds * 1_000;
+    }
+
+    /// How many timers are set.
+    pub(super) fn timers(&self) -> usize {
+        self.core.timers()
+    }
+
+    fn time(&self) -> Now {
+        let now = time(self.now);
+        let wall = now.wall.as_millisecond() + self.ahead;
+        Now { wall: Timestamp::from_millisecond(wall).unwrap(), ..now }
     }
 
     /// The CPUs that all machines take, as the operator counts them.
@@ -150,7 +177,7 @@ impl Scripted {
             if events.is_empty() {
                 return;
             }
-            for command in self.core.handle(std::mem::take(&mut events), time(self.now)) {
+            for command in self.core.handle(std::mem::take(&mut events), self.time()) {
                 events.extend(self.carry_out(command, reply));
             }
         }
@@ -175,7 +202,7 @@ impl Scripted {
             }
             Command::Write(write) => {
                 self.claim_writes += usize::from(write.key.kind.kind == "MachineClaim");
-                let answer = self.api.write(&write, "u", time(self.now).wall);
+                let answer = self.api.write(&write, "u", self.time().wall);
                 vec![Event::Written(write.key, answer)]
             }
             Command::Elsewhere(number, Request::Hypervisor(request)) => {

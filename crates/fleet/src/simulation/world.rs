@@ -59,6 +59,8 @@ pub(super) struct World {
     random: Random,
     faults: Faults,
     now: u64,
+    /// How far the wall clock was set forth, in milliseconds.
+    ahead: i64,
     sequence: u64,
     actions: BTreeMap<(u64, u64), Action>,
     sites: Vec<Site>,
@@ -74,6 +76,8 @@ pub(super) struct World {
 }
 
 const EPOCH_SECOND: i64 = 1_800_000_000;
+/// So long machines of pools live, in milliseconds.
+const LIFETIME: u64 = 300_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
@@ -83,6 +87,7 @@ impl World {
             random: Random(seed.wrapping_mul(7_919)),
             faults,
             now: 0,
+            ahead: 0,
             sequence: 0,
             actions: BTreeMap::new(),
             sites: Vec::new(),
@@ -140,7 +145,7 @@ impl World {
     }
 
     fn wall(&self) -> Timestamp {
-        Timestamp::from_millisecond(EPOCH_SECOND * 1_000 + i64::try_from(self.now).unwrap()).unwrap()
+        Timestamp::from_millisecond(EPOCH_SECOND * 1_000 + i64::try_from(self.now).unwrap() + self.ahead).unwrap()
     }
 
     fn time(&self, started: u64) -> Now {
@@ -299,6 +304,16 @@ impl World {
                 if self.hypervisor.vms.values().filter(is_of).any(|vm| vm.power == Power::Running && !vm.has_stopped) {
                     self.broken
                         .push(format!("claim {name} is said to have stopped, and its machine runs all the time"));
+                }
+            }
+            Command::Notify(Notice::Ended { name, uid, end: End::TooOld }) => {
+                let started = self.sites[site].started;
+                let is_of = |vm: &&Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid);
+                // An earlier process has written the times of other machines, perhaps before the clock was set.
+                let is_young = |vm: &Vm| vm.started_at > started && self.now < vm.started_at + LIFETIME;
+                if self.hypervisor.vms.values().filter(is_of).any(is_young) {
+                    self.broken
+                        .push(format!("claim {name} is said to be too old, and its machine was started just now"));
                 }
             }
             Command::Notify(_) | Command::Readiness(_) => {}
@@ -474,6 +489,11 @@ impl World {
             self.hypervisor.is_down = !self.hypervisor.is_down;
         } else if self.hypervisor.is_down && self.random.chance(10) {
             self.hypervisor.is_down = false;
+        }
+        if self.fails(1) && self.random.chance(40) {
+            let by = i64::try_from(self.random.between(60_000, 100_000_000)).unwrap();
+            self.ahead += if self.random.chance(50) { by } else { -by };
+            self.note(format!("{} the clock is set to {}", self.now, self.wall()));
         }
         if self.fails(1) {
             self.hypervisor.offline.insert("b".into());

@@ -133,6 +133,7 @@ pub(crate) fn choose_template(machines: &[DynamicObject], wanted: &TemplateRef) 
         name: id(found).0,
         node: NODE.to_owned(),
         storage: String::new(),
+        others: BTreeSet::new(),
         is_shared: true,
         can_link: true,
         disk: disk.unwrap_or_default().to_owned(),

@@ -120,16 +120,25 @@ pub(crate) fn template(found: &Resource, config: &Config, resources: &[Resource]
     let volume = option(value, "").or_else(|| option(value, "file")).unwrap_or_default();
     let storage = volume.split_once(':').map(|(storage, _)| storage.to_owned());
     let storage = storage.ok_or_else(|| broken(format!("its disk {disk} is on no storage")))?;
-    let facts = resources
-        .iter()
-        .find(|resource| resource.kind == "storage" && resource.storage == storage && resource.node == found.node);
+    // A clone copies or links every disk, so that one that is local or cannot be linked decides about all.
+    let others: BTreeSet<String> = storages(config).into_iter().filter(|other| *other != storage).collect();
+    let has_each = |what: &dyn Fn(&Resource) -> bool| {
+        let is_of = |resource: &Resource, name: &str| {
+            resource.kind == "storage" && resource.storage == name && resource.node == found.node
+        };
+        let has = |name: &String| resources.iter().any(|resource| is_of(resource, name) && what(resource));
+        std::iter::once(&storage).chain(&others).all(has)
+    };
+    let is_shared = has_each(&|facts| facts.shared);
+    let can_link = has_each(&|facts| LINKING.contains(&facts.plugintype.as_str()));
     Ok(Template {
         id: MachineId(found.vmid.clone()),
         name: found.name.clone(),
         node: found.node.clone(),
         storage,
-        is_shared: facts.is_some_and(|facts| facts.shared),
-        can_link: facts.is_some_and(|facts| LINKING.contains(&facts.plugintype.as_str())),
+        others,
+        is_shared,
+        can_link,
         disk: disk.to_owned(),
         disk_bytes: option(value, "size").and_then(bytes).unwrap_or_default(),
         has_agent: has_agent(config),
@@ -218,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_storage_of_the_first_disk_decides_about_linked_clones() {
+    fn the_storages_of_all_disks_decide_about_linked_clones_and_other_nodes() {
         let resources = resources();
         let read = |volume: &str| {
             let config = json!({"boot": "order=scsi0;net0", "agent": "enabled=1", "scsi0": format!("{volume},size=8G"), "ide2": "none,media=cdrom"});
@@ -231,6 +240,15 @@ mod tests {
         assert!(!block.can_link && block.is_shared);
         let ceph = read("ceph:base-9000-disk-0").unwrap();
         assert!(ceph.can_link && ceph.is_shared);
+        let with = |key: &str, volume: &str| {
+            let config =
+                json!({"scsi0": "ceph:base-9000-disk-0,size=8G", key: volume, "ide2": "thin:iso/x.iso,media=cdrom"});
+            let found = template(&resources[0], &serde_json::from_value(config).unwrap(), &resources).unwrap();
+            (found.can_link, found.is_shared, found.others.into_iter().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(with("efidisk0", "thin:base-9000-disk-1,size=4M"), (true, false, "thin".to_owned()));
+        assert_eq!(with("tpmstate0", "block:base-9000-disk-1,size=4M"), (false, true, "block".to_owned()));
+        assert_eq!(with("scsi1", "ceph:base-9000-disk-1,size=4M"), (true, true, String::new()));
         assert!(read("/dev/sda").is_err() && !read("other:x").unwrap().can_link);
     }
 

@@ -38,6 +38,7 @@ fn template() -> Template {
         name: "debian".into(),
         node: "pve1".into(),
         storage: "thin".into(),
+        others: Default::default(),
         is_shared: false,
         can_link: true,
         disk: "scsi0".into(),
