@@ -12,6 +12,9 @@ pub(crate) struct Measure {
     p90: f64,
     p99: f64,
     max: f64,
+    /// What half of the samples may take at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<f64>,
 }
 
 impl Measure {
@@ -29,7 +32,19 @@ impl Measure {
             p90: percentile(90),
             p99: percentile(99),
             max: percentile(100),
+            limit: None,
         }
+    }
+
+    /// It is too much if half of the samples are more than this.
+    pub(crate) fn at_most(self, limit: f64) -> Measure {
+        Measure { limit: Some(limit), ..self }
+    }
+
+    /// What is said if it is too much, or if nothing was measured.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let limit = self.limit.filter(|limit| self.rounds == 0 || self.p50 > *limit)?;
+        Some(format!("{}: {:.2} {}, and the limit is {limit}", self.name, self.p50, self.unit))
     }
 
     pub(crate) fn one(name: impl Into<String>, unit: &'static str, value: f64) -> Measure {
@@ -45,7 +60,7 @@ impl Measure {
         let ratio = |one: f64, other: f64| if other > 0.0 { one / other } else { 0.0 };
         let (p50, p99) = (ratio(self.p50, baseline.p50), ratio(self.p99, baseline.p99));
         let (p90, max) = (ratio(self.p90, baseline.p90), ratio(self.max, baseline.max));
-        Measure { name: name.into(), unit: "times the baseline", rounds: self.rounds, p50, p90, p99, max }
+        Measure { name: name.into(), unit: "times the baseline", rounds: self.rounds, p50, p90, p99, max, limit: None }
     }
 }
 
@@ -55,14 +70,34 @@ pub(crate) fn count(number: usize) -> f64 {
 
 /// Formats the measurements as a table.
 pub(crate) fn table(measures: &[Measure]) -> Vec<String> {
-    let mut rows = vec![["", "rounds", "p50", "p90", "p99", "max"].map(str::to_owned)];
-    for Measure { name, unit, rounds, p50, p90, p99, max } in measures {
+    let mut rows = vec![["", "rounds", "p50", "p90", "p99", "max", "limit of p50"].map(str::to_owned)];
+    for Measure { name, unit, rounds, p50, p90, p99, max, limit } in measures {
         let number = |value: f64| format!("{value:.2}");
         // One sample has no percentiles.
         let spread = |value: f64| if *rounds == 1 { String::new() } else { number(value) };
         let name = format!("{name}, {unit}");
-        rows.push([name, rounds.to_string(), number(*p50), spread(*p90), spread(*p99), spread(*max)]);
+        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        rows.push([name, rounds.to_string(), number(*p50), spread(*p90), spread(*p99), spread(*max), limit]);
     }
     let right = Align::Right;
-    text_table::lines([Align::Left, right, right, right, right, right], &rows)
+    text_table::lines([Align::Left, right, right, right, right, right, right], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Measure, table};
+
+    #[test]
+    fn a_measure_over_its_limit_is_complained_about_and_the_limit_is_shown() {
+        let many = |limit: f64| Measure::of("pass", "ms", vec![10.0, 50.0, 900.0]).at_most(limit);
+        assert_eq!(many(50.0).complaint(), None, "half of the samples count");
+        assert_eq!(many(49.5).complaint().unwrap(), "pass: 50.00 ms, and the limit is 49.5");
+        assert_eq!(Measure::one("memory", "MB", 41.0).complaint(), None, "it has no limit");
+        assert!(Measure::of("nothing", "ms", Vec::new()).at_most(1.0).complaint().is_some());
+        let lines = table(&[many(49.5), Measure::one("memory", "MB", 41.0)]);
+        assert!(
+            lines[0].ends_with("limit of p50") && lines[1].ends_with("49.5") && !lines[2].contains("49.5"),
+            "{lines:?}"
+        );
+    }
 }
