@@ -108,16 +108,6 @@ const ALERTS: [Alert; 12] = [
 
 /// Where the runbooks are, in this repository as for the other alerts.
 const RUNBOOKS: &str = "docs/runbooks";
-/// The alerts that have one: those about jobs.
-const WITH_RUNBOOK: [&str; 6] = [
-    "VirtpilotFleetJobWaits",
-    "VirtpilotFleetWebhookSilent",
-    "VirtpilotFleetRunnerVersionAgeing",
-    "VirtpilotFleetRunnerVersionRolledBack",
-    "VirtpilotFleetOrphanRunners",
-    "VirtpilotFleetRateLimit",
-];
-
 /// The Service, the ServiceMonitor and the PrometheusRule. They are not part of the installation, because not every cluster serves the
 /// last two.
 pub fn monitoring(namespace: &str) -> Vec<Value> {
@@ -152,15 +142,13 @@ pub fn monitoring(namespace: &str) -> Vec<Value> {
 }
 
 fn rule((alert, expr, wait, summary, description): Alert) -> Value {
+    let runbook = format!("{RUNBOOKS}/{alert}.md");
     let mut rule = json!({
         "alert": alert,
         "expr": expr,
         "labels": {"severity": "warning", "operator": FLEET},
-        "annotations": {"summary": summary, "description": description},
+        "annotations": {"summary": summary, "description": description, "runbook": runbook},
     });
-    if WITH_RUNBOOK.contains(&alert) {
-        rule["annotations"]["runbook"] = json!(format!("{RUNBOOKS}/{alert}.md"));
-    }
     if !wait.is_empty() {
         rule["for"] = json!(wait);
     }
