@@ -38,9 +38,13 @@ struct Reported {
     clusters: BTreeMap<Name, String>,
     /// How many machines each pool wanted.
     pools: BTreeMap<Name, i32>,
-    /// The last line about each subject.
-    lines: BTreeMap<String, String>,
+    /// The last line about each of the last subjects, and when that was logged, in numbers.
+    lines: BTreeMap<String, (u64, String)>,
+    last: u64,
 }
+
+/// So many subjects are remembered: claims and images come and go for years.
+const SUBJECTS: usize = 500;
 
 impl Journal<Notice> for FleetJournal {
     fn record(&self, notice: Notice) -> Vec<Event> {
@@ -216,9 +220,15 @@ impl Journal<Notice> for FleetJournal {
 impl Reported {
     /// Logs a line, unless it is the last one about its subject.
     fn warn(&mut self, subject: &str, line: String) -> Vec<Event> {
-        if self.lines.get(subject) != Some(&line) {
+        self.last += 1;
+        let known = self.lines.insert(subject.to_owned(), (self.last, line.clone()));
+        if known.is_none_or(|(_, known)| known != line) {
             tracing::warn!("{line}");
-            self.lines.insert(subject.to_owned(), line);
+        }
+        if self.lines.len() > SUBJECTS
+            && let Some(oldest) = self.lines.iter().min_by_key(|(_, (at, _))| *at).map(|(subject, _)| subject.clone())
+        {
+            self.lines.remove(&oldest);
         }
         Vec::new()
     }
@@ -380,6 +390,27 @@ mod tests {
             failure,
         };
         assert!(published(&journal, list).is_empty(), "the state of its object says it");
+    }
+
+    /// Subjects come and go for as long as the process runs.
+    #[test]
+    fn only_the_last_subjects_of_log_lines_are_remembered() {
+        let journal = FleetJournal::new(Arc::new(Metrics::new("")));
+        let seed = |number: usize| Notice::Unreadable {
+            kind: "MachineClaim".into(),
+            name: name(&format!("c-{number}")),
+            why: "no".into(),
+        };
+        for number in 0..3 * super::SUBJECTS {
+            journal.record(seed(number));
+            // One that is reported again and again stays known.
+            journal.record(seed(0));
+        }
+        let reported = journal.reported.lock().unwrap();
+        assert_eq!(reported.lines.len(), super::SUBJECTS);
+        assert!(
+            reported.lines.contains_key("MachineClaim ci/c-0") && !reported.lines.contains_key("MachineClaim ci/c-1")
+        );
     }
 
     #[derive(Clone, Default)]
