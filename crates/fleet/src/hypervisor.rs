@@ -72,6 +72,8 @@ pub enum Operation {
     Stop(Target),
     /// Switch it off, delete it with its disks and its seed, and see that it is gone.
     Destroy(Target),
+    /// Find out whether the hypervisor has halted a machine that a list shows as running.
+    Look(Target),
     /// Ask the guest for its addresses.
     Addresses(Target),
     /// Detach the image of its seed, which the guest has read, and delete it.
@@ -102,6 +104,7 @@ impl Operation {
             Operation::Start(target)
             | Operation::Stop(target)
             | Operation::Destroy(target)
+            | Operation::Look(target)
             | Operation::Addresses(target)
             | Operation::RemoveSeed(target) => Some(&target.id),
             Operation::Deliver(delivery) => Some(&delivery.target.id),
@@ -117,6 +120,7 @@ impl Operation {
             Operation::Start(target)
             | Operation::Stop(target)
             | Operation::Destroy(target)
+            | Operation::Look(target)
             | Operation::Addresses(target)
             | Operation::RemoveSeed(target) => target.node.as_deref(),
             Operation::Deliver(delivery) => delivery.target.node.as_deref(),
@@ -298,6 +302,8 @@ pub enum Answer {
     Inspected(Option<Box<Inspected>>),
     /// To [`Operation::Addresses`]; nothing while the guest does not answer.
     Addresses(Option<GuestNetwork>),
+    /// To [`Operation::Look`]: in which state it is halted; nothing if it is not.
+    Looked(Option<String>),
     /// To [`Operation::Deliver`]: whether cloud-init has ended well; while it runs, or the guest does not answer, it has not.
     Delivered(bool),
     /// To [`Operation::ListSeeds`].

@@ -266,7 +266,7 @@ pub enum Weight {
 }
 
 /// The reasons of claims that need somebody's attention.
-const WARNINGS: [&str; 11] = [
+const WARNINGS: [&str; 12] = [
     "CleanupFailed",
     "CleanupStuck",
     "ClusterNotFound",
@@ -274,6 +274,7 @@ const WARNINGS: [&str; 11] = [
     "ConfigurationError",
     "Forced",
     "InsufficientResources",
+    "MachineHalted",
     "NoFreeId",
     "ProvisioningStuck",
     "TemplateInvalid",

@@ -174,6 +174,10 @@ impl Provider for KubeVirt {
         self.wait(target, (self.limits.task, "is not gone"), |machine| machine.is_none()).await
     }
 
+    async fn look(&self, target: &Target) -> Result<Option<String>, Failure> {
+        self.owned(&target.id, &target.owner).await.map(|machine| object::halted(&machine))
+    }
+
     async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         self.owned(&target.id, &target.owner).await?;
         self.requests.addresses(&target.id.0).await

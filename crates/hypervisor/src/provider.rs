@@ -28,6 +28,8 @@ pub trait Provider: Send + Sync {
     fn stop(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
     /// Switch it off, delete everything that belongs to it, and see that it is gone.
     fn destroy(&self, target: &Target) -> impl Future<Output = Result<(), Failure>> + Send;
+    /// In which state the hypervisor has halted a machine that it shows as running; nothing if it has not.
+    fn look(&self, target: &Target) -> impl Future<Output = Result<Option<String>, Failure>> + Send;
     /// Ask the guest for its addresses; nothing while it does not answer.
     fn addresses(&self, target: &Target) -> impl Future<Output = Result<Option<GuestNetwork>, Failure>> + Send;
     /// Detach and delete the image of its seed; fine if there is none.
@@ -59,6 +61,7 @@ impl<P: Provider> CarryOut for P {
                 Operation::Start(target) => self.start(target).await.map(|()| Answer::Done),
                 Operation::Stop(target) => self.stop(target).await.map(|()| Answer::Done),
                 Operation::Destroy(target) => self.destroy(target).await.map(|()| Answer::Done),
+                Operation::Look(target) => self.look(target).await.map(Answer::Looked),
                 Operation::Addresses(target) => self.addresses(target).await.map(Answer::Addresses),
                 Operation::RemoveSeed(target) => self.remove_seed(target).await.map(|()| Answer::Done),
                 Operation::Deliver(delivery) => self.deliver(delivery).await.map(Answer::Delivered),

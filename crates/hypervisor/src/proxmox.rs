@@ -90,6 +90,10 @@ impl Provider for Proxmox {
         destroy::destroy(&self.client, target).await
     }
 
+    async fn look(&self, target: &Target) -> Result<Option<String>, Failure> {
+        machine::look(&self.client, target).await
+    }
+
     async fn addresses(&self, target: &Target) -> Result<Option<GuestNetwork>, Failure> {
         addresses::addresses(&self.client, target).await
     }

@@ -124,6 +124,13 @@ impl StandIn {
         }
     }
 
+    /// QEMU halts a VM that runs, or goes on with it: its process stays, and its guest stands still.
+    pub fn halt(&mut self, vmid: u32, state: Option<&'static str>) {
+        if let Some(run) = self.vms.get_mut(&vmid).and_then(|vm| vm.run.as_mut()) {
+            run.halted = state;
+        }
+    }
+
     /// Switches a VM on behind the API.
     pub fn power_on(&mut self, vmid: u32) {
         self.switch_on(vmid, self.now());
@@ -147,7 +154,7 @@ impl StandIn {
                 None => vm.config.remove(&key),
             };
         }
-        vm.run = Some(crate::Run { since: now, pid });
+        vm.run = Some(crate::Run { since: now, pid, halted: None });
         if let Some(time) = vm.guest.powers_off_after {
             self.schedule(now + time, Happening::PowerOff { vmid, since: now });
         }

@@ -33,6 +33,8 @@ pub struct Run {
     pub since: Duration,
     /// The process.
     pub pid: u32,
+    /// In which state QEMU has halted it, such as `io-error`.
+    pub halted: Option<&'static str>,
 }
 
 /// How a guest behaves.

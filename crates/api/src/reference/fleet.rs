@@ -3,7 +3,7 @@
 use super::{EventReason, NOTHING, normal, warning};
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 69] = [
+pub const FLEET_EVENTS: [EventReason; 71] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -65,9 +65,19 @@ pub const FLEET_EVENTS: [EventReason; 69] = [
         "see the message, then delete the claim",
     ),
     warning(
+        "ProvisioningTimeout",
+        "MachineClaim: its machine could not be made for `provisioningTimeout` of its pool, which makes another claim",
+        "see the message, then delete the claim",
+    ),
+    warning(
         "BootTimeout",
         "MachineClaim: its guest agent reported no address in time",
         "install the guest agent, or set readiness.signal to Running; then delete the claim",
+    ),
+    warning(
+        "MachineHalted",
+        "MachineClaim: the hypervisor has halted its machine, often because a disk cannot be written",
+        "see the space and the state of its storage, then resume it (`qm resume ID`); a pool replaces it after 5 minutes",
     ),
     warning("MachineVanished", "MachineClaim: somebody else deleted its machine", "delete the claim"),
     warning(

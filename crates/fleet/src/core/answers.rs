@@ -32,7 +32,7 @@ impl Core {
         }
         let failure = answer.as_ref().err().map(|failure| (backoff::class(failure), backoff::message(failure)));
         let claim = match &what {
-            What::Claim { name, .. } => Some(name.clone()),
+            What::Claim { name, .. } | What::Look { claim: name, .. } => Some(name.clone()),
             _ => None,
         };
         let took = self.now.monotonic.elapsed().saturating_sub(sent.elapsed());
@@ -73,6 +73,9 @@ impl Core {
                 );
                 self.orphan_ended(&cluster, &id, is_over);
             }
+            (What::Look { claim, uid }, Ok(Answer::Looked(state))) => self.looked(&cluster, &claim, &uid, state),
+            // It is looked at again when it is its turn.
+            (What::Look { .. }, _) => {}
             (What::Seeds, Ok(Answer::Seeds(found))) => self.seeds_listed(&cluster, found),
             (What::DeleteSeed, Ok(_)) => {}
             // It is looked for again.
@@ -127,7 +130,7 @@ impl Core {
                 if let Sight::Ours { power, .. } = &mut managed.sight {
                     *power = Power::Running;
                 }
-                managed.failed = None;
+                (managed.failed, managed.halted) = (None, None);
                 self.drop_token(name);
                 return self.claim_changed(name);
             }

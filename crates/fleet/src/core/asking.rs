@@ -43,6 +43,11 @@ pub(super) enum What {
     },
     /// Whose a machine is that no claim refers to.
     Survey(MachineId),
+    /// Whether the machine of a claim with this uid is halted.
+    Look {
+        claim: Name,
+        uid: String,
+    },
     /// The end of a machine that no claim refers to.
     Orphan(MachineId),
     /// Which images of seeds there are.
@@ -59,6 +64,7 @@ impl What {
             What::List => "list",
             What::LookUp(_) => "find-template",
             What::Survey(_) => "inspect",
+            What::Look { .. } => "look",
             What::Orphan(_) => "destroy",
             What::Seeds => "list-seeds",
             What::DeleteSeed => "delete-seed",

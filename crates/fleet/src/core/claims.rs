@@ -10,7 +10,7 @@ use crate::blueprint::{self, host_name};
 use crate::cloud_init;
 use crate::conditions;
 use crate::hypervisor::{Blueprint, GuestNetwork, MachineId, Operation};
-use crate::machine::{self, Claim, Decision, Failed, Ground, Observed, REQUESTS_LAST, Sight, Since, Step};
+use crate::machine::{self, Claim, Decision, Failed, Ground, Halted, Observed, REQUESTS_LAST, Sight, Since, Step};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::placement;
@@ -43,6 +43,8 @@ pub(super) struct Managed {
     pub(super) asked_guest: Option<Moment>,
     /// Why that was not answered.
     pub(super) guest_trouble: Option<String>,
+    /// What its hypervisor says, if it has halted it.
+    pub(super) halted: Option<Box<Halted>>,
     /// Whether it has taken its cloud-init data.
     pub(super) is_seeded: bool,
     /// When the last operation on its machine ended: an older list says nothing.
@@ -225,6 +227,7 @@ impl Core {
             guest: guest.unwrap_or_default(),
             asked_guest: None,
             guest_trouble: None,
+            halted: None,
             is_seeded: false,
             touched: Moment::default(),
             times: Times::default(),
@@ -314,6 +317,7 @@ impl Core {
         hypervisor.members.remove(name);
         hypervisor.loads.withdraw(name);
         hypervisor.unheld.remove(name);
+        hypervisor.halted.remove(name);
         let waiting = std::mem::take(&mut hypervisor.waiting);
         self.due.extend(waiting.into_iter().map(Due::Claim));
         self.due.insert(Due::Cluster(cluster.clone()));
@@ -366,6 +370,7 @@ impl Core {
             guest: &managed.guest,
             asked_guest: managed.asked_guest,
             guest_trouble: managed.guest_trouble.as_deref(),
+            halted: managed.halted.as_deref(),
             seed: template.and_then(|template| cloud_init::delivery(&template.entry.object.spec)),
             keeps_image: template.is_some_and(|template| cloud_init::keeps_image(&template.entry.object.spec)),
             is_seeded: managed.is_seeded,

@@ -76,6 +76,9 @@ pub(super) struct Hypervisor {
     pub(super) unseen_since: BTreeMap<MachineId, Moment>,
     pub(super) surveying: BTreeSet<MachineId>,
     pub(super) marks: Marks,
+    /// The claim whose machine was looked at last, and those whose machines were halted then.
+    pub(super) looked: Option<Name>,
+    pub(super) halted: BTreeSet<Name>,
     /// Images that no machine needed when they were listed last.
     pub(super) seed_marks: BTreeSet<String>,
     /// Whether all machines that no claim refers to were looked at.
@@ -122,6 +125,8 @@ impl Hypervisor {
             unseen_since: BTreeMap::new(),
             surveying: BTreeSet::new(),
             marks: Marks::default(),
+            looked: None,
+            halted: BTreeSet::new(),
             seed_marks: BTreeSet::new(),
             is_swept: false,
             destroying: BTreeSet::new(),
@@ -291,6 +296,7 @@ impl Core {
                 self.texts.forget_unused();
                 self.compare_members(name, sent);
                 self.survey(name);
+                self.look_around(name);
                 if had_failed {
                     self.check(name);
                 }

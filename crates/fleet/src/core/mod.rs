@@ -11,6 +11,7 @@ mod guests;
 mod holding;
 mod jobs;
 mod loads;
+mod looking;
 mod node_slots;
 mod observing;
 mod packing;

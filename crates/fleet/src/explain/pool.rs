@@ -144,6 +144,7 @@ fn ending(facts: &PoolFacts<'_>) -> Vec<String> {
         (&lifecycle.max_lifetime, "a machine is replaced after maxLifetime"),
         (&lifecycle.idle_timeout, "a machine beyond the minimum that is idle ends after idleTimeout"),
         (&lifecycle.job_timeout, "a drained machine that is still busy ends after jobTimeout"),
+        (&lifecycle.provisioning_timeout, "a claim whose machine cannot be made is given up after provisioningTimeout"),
     ] {
         lines.extend(span.as_ref().map(|span| format!("{what} {}", span.0)));
     }

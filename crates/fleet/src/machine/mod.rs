@@ -27,6 +27,8 @@ pub const REQUESTS_LAST: Duration = Duration::from_secs(60);
 pub const CLEANUP_DEADLINE: Duration = Duration::from_secs(15 * 60);
 /// So many failures in a row take a quarter of an hour with the pauses between them: somebody should look.
 const STUCK_AFTER: u32 = 14;
+/// A pool replaces a machine that is halted for so long.
+const HALTED_FOR: Duration = Duration::from_secs(5 * 60);
 /// The pauses between two questions to a guest for its addresses: short ones at first, because some guests boot within a second.
 const ASK_GUEST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
@@ -83,6 +85,17 @@ pub struct Failed {
     pub lasted: Duration,
 }
 
+/// A machine that its hypervisor has halted: it is switched on, and its guest stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halted {
+    /// In which state, as the hypervisor calls it, such as `io-error`.
+    pub state: String,
+    /// Since when that is known.
+    pub since: Moment,
+    /// When it was seen last.
+    pub seen: Moment,
+}
+
 /// When things happened, by the wall clock as it is now: their ages go on however the clock is set meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Since {
@@ -121,6 +134,8 @@ pub struct Observed<'a> {
     pub asked_guest: Option<Moment>,
     /// Why the last question to the guest was not answered, if it was not.
     pub guest_trouble: Option<&'a str>,
+    /// Whether its hypervisor has halted it.
+    pub halted: Option<&'a Halted>,
     /// How its cloud-init data gets into it, if it has any.
     pub seed: Option<SeedDelivery>,
     /// Whether the guest needs its image at every boot, so that it stays as long as the machine.
@@ -359,7 +374,10 @@ fn progress(observed: &Observed<'_>) -> Draft {
             Draft::new(Step::Wait, ClaimPhase::Provisioning, "Standby", message)
         }
         Sight::Ours { power: Power::Stopped, .. } => working(observed, Step::Start, "Starting", "starting the machine"),
-        Sight::Ours { power: Power::Running, .. } => ready(observed, *now),
+        Sight::Ours { power: Power::Running, .. } => match observed.halted {
+            Some(halted) => stands_still(observed, halted),
+            None => ready(observed, *now),
+        },
     }
 }
 
@@ -376,6 +394,17 @@ fn overdue(observed: &Observed<'_>) -> Option<String> {
             failed.message
         )
     })
+}
+
+/// A machine that the hypervisor has halted. It may go on when there is space again, but a pool does not wait for long.
+fn stands_still(observed: &Observed<'_>, halted: &Halted) -> Draft {
+    let message = format!(
+        "the hypervisor has halted the machine ({}): see the space and the state of its storage, then resume it",
+        halted.state
+    );
+    let is_replaced = observed.provisioning.is_some() && halted.since.after(HALTED_FOR) <= halted.seen;
+    let phase = if is_replaced { ClaimPhase::Failed } else { ClaimPhase::Bootstrapping };
+    Draft::new(Step::Wait, phase, "MachineHalted", message)
 }
 
 fn still_failed(claim: &Claim) -> Draft {

@@ -112,6 +112,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         guest: &more.guest,
         asked_guest: None,
         guest_trouble: None,
+        halted: None,
         seed: more.seed,
         keeps_image: more.keeps_image,
         is_seeded: more.is_seeded,

@@ -25,6 +25,8 @@ pub(super) struct Vm {
     pub(super) ends_at: u64,
     /// What a list shows until this moment: the state of before.
     stale: (u64, Power),
+    /// In which state the hypervisor has halted it.
+    pub(super) halted: Option<String>,
     /// Tells it from another machine with the same id.
     pub(super) serial: u64,
     memory: u64,
@@ -92,6 +94,7 @@ impl FakeHypervisor {
             boots_at: 0,
             ends_at: u64::MAX,
             stale: (0, Power::Stopped),
+            halted: None,
             serial: self.serial,
             memory: GIB,
             disk: 0,
@@ -213,6 +216,9 @@ impl FakeHypervisor {
                 self.owned(&target.id, &target.owner)?;
                 self.vms.remove(&target.id.0);
                 Ok(Answer::Done)
+            }
+            Operation::Look(target) => {
+                self.owned(&target.id, &target.owner).map(|vm| Answer::Looked(vm.halted.clone()))
             }
             Operation::Addresses(target) => self.owned(&target.id, &target.owner).map(|vm| {
                 let is_up = vm.power == Power::Running && vm.boots_at <= now;

@@ -154,3 +154,40 @@ fn a_claim_that_fails_for_a_quarter_of_an_hour_says_so_and_goes_on() {
     world.run_until(1_800, reply);
     assert_eq!(world.hypervisor.clones, 1);
 }
+
+/// Theme 6: a list shows a machine that is halted as running.
+#[test]
+fn a_machine_that_is_halted_is_shown_and_a_pool_replaces_it() {
+    let mut world = Scripted::new();
+    world.hypervisor.keeps_running = true;
+    world.create(
+        "RunnerPool",
+        "pool",
+        &json!({
+            "templateRef": {"name": "small"}, "scaling": {"minReplicas": 1, "maxReplicas": 2}, "keepFailed": 1,
+        }),
+    );
+    world.claim("person");
+    world.run_until(300, |_, _| Reply::Usual);
+    let claims = world.api.all("MachineClaim");
+    let of_pool = claims.iter().map(|(_, name)| name.clone()).find(|name| name != "person").unwrap();
+    assert_eq!((claims.len(), world.said(&of_pool).unwrap().0.as_str()), (2, "Ready Ready"));
+    let writes = world.claim_writes;
+    world.hypervisor.vms.values_mut().for_each(|vm| vm.halted = Some("io-error".into()));
+    world.run_until(400, |_, _| Reply::Usual);
+    for name in ["person", of_pool.as_str()] {
+        let (state, message) = world.said(name).unwrap();
+        assert_eq!(state, "Bootstrapping MachineHalted");
+        assert!(message.contains("(io-error)"), "{message}");
+    }
+    assert!(world.claim_writes - writes <= 4, "it is written once");
+    world.run_until(800, |_, _| Reply::Usual);
+    assert_eq!(world.said(&of_pool).unwrap().0, "Failed MachineHalted");
+    assert_eq!(world.said("person").unwrap().0, "Bootstrapping MachineHalted", "nobody would replace it");
+    assert_eq!(world.api.objects[&id("RunnerPool", "pool")]["status"]["readyReplicas"], 1);
+    world.hypervisor.vms.values_mut().for_each(|vm| vm.halted = None);
+    world.run_until(1_000, |_, _| Reply::Usual);
+    assert_eq!(world.said("person").unwrap().0, "Ready Ready", "somebody has resumed it");
+    let looks = world.times(|operation| matches!(operation, Operation::Look(_))).len();
+    assert!(looks <= 1_000 / 30 * 3, "{looks}");
+}

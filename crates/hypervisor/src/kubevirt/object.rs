@@ -142,6 +142,14 @@ pub(crate) fn choose_template(machines: &[DynamicObject], wanted: &TemplateRef) 
     })
 }
 
+/// In which state KubeVirt has halted a machine: one that a person has paused is not.
+pub(crate) fn halted(machine: &DynamicObject) -> Option<String> {
+    let status = &machine.data["status"];
+    let paused = status["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Paused")?;
+    let reason = paused["reason"].as_str().filter(|reason| paused["status"] == "True" && *reason != "PausedByUser")?;
+    Some(format!("{}, {reason}", status["printableStatus"].as_str().unwrap_or("Paused")))
+}
+
 /// A new machine with the spec of a template; it does not run.
 pub(crate) fn copy(template: &DynamicObject, blueprint: &Blueprint) -> Result<DynamicObject, Failure> {
     let mut spec = template.data["spec"].clone();

@@ -139,13 +139,29 @@ pub(crate) async fn find(client: &Client, id: &MachineId) -> Result<Found, Failu
 #[derive(Deserialize)]
 struct Current {
     status: String,
+    #[serde(default)]
+    qmpstatus: String,
 }
+
+/// The states in which QEMU stands still by itself. One that somebody has paused, or that is backed up or moved, is in another one.
+const HALTED: [&str; 4] = ["guest-panicked", "internal-error", "io-error", "watchdog"];
 
 /// Whether it runs now: the list is up to ten seconds old.
 pub(crate) async fn current_power(client: &Client, id: &MachineId, node: &str) -> Result<Power, Failure> {
+    current(client, id, node).await.map(|current| power(&current.status))
+}
+
+/// In which state it is halted, if it is. Lists show it as running.
+pub(crate) async fn look(client: &Client, target: &Target) -> Result<Option<String>, Failure> {
+    let (machine, _) = owned(client, target).await?;
+    let current = current(client, &machine.id, &machine.node).await?;
+    Ok(Some(current.qmpstatus).filter(|state| HALTED.contains(&state.as_str())))
+}
+
+async fn current(client: &Client, id: &MachineId, node: &str) -> Result<Current, Failure> {
     let status = client.get::<Current>("/nodes/{node}/qemu/{vmid}/status/current", &[node, &id.0]).await;
     match status {
-        Ok(current) => Ok(power(&current.status)),
+        Ok(current) => Ok(current),
         // It was just read: whether it is gone or has moved is not known.
         Err(trouble) if trouble.class() == Class::Absent || trouble.is_forbidden() => {
             Err(Failure::Transient(format!("reading the state of machine {}: {}", id.0, trouble.message())))

@@ -122,15 +122,15 @@ pub(crate) fn template(found: &Resource, config: &Config, resources: &[Resource]
     let storage = storage.ok_or_else(|| broken(format!("its disk {disk} is on no storage")))?;
     // A clone copies or links every disk, so that one that is local or cannot be linked decides about all.
     let others: BTreeSet<String> = storages(config).into_iter().filter(|other| *other != storage).collect();
-    let has_each = |what: &dyn Fn(&Resource) -> bool| {
-        let is_of = |resource: &Resource, name: &str| {
-            resource.kind == "storage" && resource.storage == name && resource.node == found.node
-        };
-        let has = |name: &String| resources.iter().any(|resource| is_of(resource, name) && what(resource));
-        std::iter::once(&storage).chain(&others).all(has)
+    let facts = |name: &str| {
+        resources
+            .iter()
+            .find(|resource| resource.kind == "storage" && resource.storage == name && resource.node == found.node)
     };
-    let is_shared = has_each(&|facts| facts.shared);
-    let can_link = has_each(&|facts| LINKING.contains(&facts.plugintype.as_str()));
+    let links = |facts: &Resource| LINKING.contains(&facts.plugintype.as_str());
+    let is_shared = std::iter::once(&storage).chain(&others).all(|name| facts(name).is_some_and(|facts| facts.shared));
+    // The check of privileges names a storage that cannot be seen.
+    let can_link = facts(&storage).is_some_and(links) && others.iter().all(|name| facts(name).is_none_or(links));
     Ok(Template {
         id: MachineId(found.vmid.clone()),
         name: found.name.clone(),

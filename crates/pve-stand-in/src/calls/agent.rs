@@ -19,7 +19,7 @@ fn check(state: &StandIn, call: &Call<'_>, privilege: &str) -> Result<(), Refusa
     if vm.run.is_none() {
         return Err(Refusal::failed(format!("VM {} is not running", call.vmid())));
     }
-    match vm.agent_answers(call.now) {
+    match vm.agent_answers(call.now) && vm.run.is_some_and(|run| run.halted.is_none()) {
         true => Ok(()),
         false => Err(Refusal::failed("QEMU guest agent is not running")),
     }

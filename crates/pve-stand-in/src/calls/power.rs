@@ -59,7 +59,8 @@ pub(crate) fn current(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Re
     state.require(&call.caller, &call.vm_path(), &["VM.Audit"])?;
     let vm = state.vm_on(call.vmid(), call.node())?;
     let mut found = super::qemu::summary(call.vmid(), vm, call.now);
-    found["qmpstatus"] = found["status"].clone();
+    let halted = vm.run.and_then(|run| run.halted);
+    found["qmpstatus"] = halted.map_or_else(|| found["status"].clone(), Into::into);
     found["ha"] = json!({"managed": 0});
     if vm.run.is_some() {
         found["running-machine"] = "pc-i440fx-10.0+pve0".into();

@@ -1,6 +1,7 @@
 //! Operations against the stand-in of a Proxmox VE cluster, with a token that has rights in its pool only.
 
 mod guest;
+mod placing;
 mod roster;
 mod silent_node;
 
