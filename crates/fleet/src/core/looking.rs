@@ -18,19 +18,20 @@ impl Core {
     pub(super) fn look_around(&mut self, cluster: &Name) {
         let Some(hypervisor) = self.clusters.get(cluster).filter(|found| !found.is_moved()) else { return };
         let Hypervisor { members, looked, halted, .. } = hypervisor;
-        let runs = |managed: &&Box<Managed>| {
+        let runs = |managed: &Managed| {
             matches!(managed.sight, Sight::Ours { power: Power::Running, .. })
                 && managed.operation.is_none()
                 && managed.entry.object.deleting.is_none()
         };
-        let is_wanted = |name: &&Name| self.claims.get(*name).filter(runs).is_some() && !halted.contains(*name);
+        let is_wanted =
+            |name: &&Name| self.claims.get(*name).is_some_and(|managed| runs(managed)) && !halted.contains(*name);
         let start = looked.clone().map_or(Unbounded, Excluded);
         let after = members.range((start, Unbounded)).filter(is_wanted).take(WITH_EACH_LIST);
         let mut next: Vec<Name> = after.cloned().collect();
         let first = members.iter().filter(is_wanted).take(WITH_EACH_LIST - next.len());
         next.extend(first.filter(|name| !next.contains(name)).cloned().collect::<Vec<_>>());
         let last = next.last().cloned();
-        next.extend(halted.iter().filter(|name| self.claims.get(*name).filter(runs).is_some()).cloned());
+        next.extend(halted.iter().filter(|name| self.claims.get(*name).is_some_and(|managed| runs(managed))).cloned());
         if let Some(hypervisor) = self.clusters.get_mut(cluster) {
             hypervisor.looked = last;
         }

@@ -221,10 +221,10 @@ impl Reported {
     /// Logs a line, unless it is the last one about its subject.
     fn warn(&mut self, subject: &str, line: String) -> Vec<Event> {
         self.last += 1;
-        let known = self.lines.insert(subject.to_owned(), (self.last, line.clone()));
-        if known.is_none_or(|(_, known)| known != line) {
+        if self.lines.get(subject).is_none_or(|(_, known)| *known != line) {
             tracing::warn!("{line}");
         }
+        self.lines.insert(subject.to_owned(), (self.last, line));
         if self.lines.len() > SUBJECTS
             && let Some(oldest) = self.lines.iter().min_by_key(|(_, (at, _))| *at).map(|(subject, _)| subject.clone())
         {
