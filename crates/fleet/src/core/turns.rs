@@ -90,7 +90,7 @@ mod tests {
         (storage.to_owned(), node.to_owned())
     }
 
-    fn names(called: Vec<Name>) -> String {
+    fn names(called: &[Name]) -> String {
         called.iter().map(|claim| claim.name.to_string()).collect::<Vec<_>>().join(" ")
     }
 
@@ -111,7 +111,7 @@ mod tests {
             let node = if ["z", "x"].contains(&&*next[0].name) { "b" } else { "a" };
             assert!(next[0] == claim("a") || turns.take(&next[0], &place("ceph", node)));
         }
-        assert_eq!(names(order), "z y a x");
+        assert_eq!(names(&order), "z y a x");
     }
 
     #[test]
@@ -123,10 +123,10 @@ mod tests {
             turns.take(&claim(name), &place(storage, node));
         }
         let limits = |_: &(String, String), on_storage: u32, on_node: u32| on_storage < 2 && on_node < 1;
-        assert_eq!(names(turns.next(limits)), "1 3 6");
-        assert_eq!(names(turns.next(limits)), "2 4", "5 waits for its node, and keeps nobody else");
-        assert_eq!(names(turns.next(|_, _, _| false)), "");
-        assert_eq!(names(turns.next(limits)), "5");
+        assert_eq!(names(&turns.next(limits)), "1 3 6");
+        assert_eq!(names(&turns.next(limits)), "2 4", "5 waits for its node, and keeps nobody else");
+        assert_eq!(names(&turns.next(|_, _, _| false)), "");
+        assert_eq!(names(&turns.next(limits)), "5");
     }
 
     #[test]
@@ -135,9 +135,9 @@ mod tests {
         turns.take(&claim("one"), &place("s", "a"));
         turns.take(&claim("two"), &place("s", "a"));
         turns.take(&claim("one"), &place("s", "b"));
-        assert_eq!(names(turns.next(|of, _, _| of.1 == "a")), "two");
+        assert_eq!(names(&turns.next(|of, _, _| of.1 == "a")), "two");
         assert!(!turns.take(&claim("two"), &place("s", "b")));
-        assert_eq!(names(turns.next(|of, _, _| of.1 == "b")), "one two", "one has kept its place in the order");
+        assert_eq!(names(&turns.next(|of, _, _| of.1 == "b")), "one two", "one has kept its place in the order");
         assert!(turns.take(&claim("one"), &place("s", "b")));
         assert!(turns.numbers.is_empty() && turns.waiting.is_empty());
     }
