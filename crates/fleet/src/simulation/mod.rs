@@ -16,6 +16,7 @@ mod seeds;
 mod site;
 mod troubles;
 mod waiting;
+mod wording;
 mod world;
 
 use crate::core::Concurrency;

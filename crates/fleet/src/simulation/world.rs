@@ -3,6 +3,7 @@
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
+use super::wording::{shown, written};
 use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
 use crate::machine::End;
@@ -591,27 +592,5 @@ impl World {
             }
         }
         std::mem::take(&mut self.broken)
-    }
-}
-
-fn written(effect: &change::Effect) -> String {
-    match effect {
-        change::Effect::ReplaceStatus { object } => {
-            let status = &object["status"];
-            let reason = status["conditions"].as_array().and_then(|all| all.last()).map(|last| last["reason"].clone());
-            format!("status {} {} {reason:?}", status["phase"], status["vmRef"]["vmId"])
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-fn shown(operation: &Operation) -> String {
-    match operation {
-        Operation::Create(blueprint) => format!("create {} {}", blueprint.id.0, blueprint.owner.claim),
-        Operation::Configure(blueprint) => format!("configure {} {}", blueprint.id.0, blueprint.owner.claim),
-        Operation::Destroy(target) => format!("destroy {} {}", target.id.0, target.owner.claim),
-        Operation::Start(target) => format!("start {} {}", target.id.0, target.owner.claim),
-        Operation::Addresses(target) => format!("addresses {} {}", target.id.0, target.owner.claim),
-        other => format!("{other:?}"),
     }
 }
