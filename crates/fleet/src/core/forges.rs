@@ -293,8 +293,11 @@ impl Core {
                 self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
             }
             Ask::LookUp(repository, key) => {
+                // An enterprise is only asked about what no other pool can see.
                 let is_of = |settings: &Settings| covers(settings, &repository);
-                let (Some(pool), JobKey::Job { id, .. }) = (self.connection(&api, is_of), key) else {
+                let is_near = |settings: &Settings| is_of(settings) && !settings.scope.is_enterprise();
+                let pool = self.connection(&api, is_near).or_else(|| self.connection(&api, is_of));
+                let (Some(pool), JobKey::Job { id, .. }) = (pool, key) else {
                     return self.tell(&api, Event::LookedUp { key, asked: wall, answer: LookUp::Failed });
                 };
                 let ask = forge::Ask::Job { repository: repository_name(&repository), id: forge::JobId(id) };

@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// A guest asks every two seconds for the credentials of its runner. One that does not is offered them again after this.
 const OFFERED: Duration = Duration::from_secs(30);
+/// No more organisations of an enterprise are remembered.
+const MOST_ORGANIZATIONS: usize = 10_000;
 
 /// Everything about jobs and runners. All of it is found out again after a restart.
 #[derive(Debug, Default)]
@@ -33,6 +35,8 @@ pub(super) struct Ci {
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) phases: BTreeMap<Name, Phase>,
     pub(super) scale: BTreeMap<Name, Scale>,
+    /// The organisations of the enterprises of each server, as events have named them.
+    organizations: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     pub(super) is_receiving: bool,
     /// Whether guests are answered.
     pub(super) is_open: bool,
@@ -40,6 +44,22 @@ pub(super) struct Ci {
     pub(super) chronicle: Chronicle,
     /// In which namespace the queue is published, and by whom; nothing if it is not.
     pub(super) publisher: Option<(String, Operator)>,
+}
+
+impl Ci {
+    /// The organisations of the enterprise that these settings are of, as far as they are known.
+    fn organizations_of(&self, settings: &Settings) -> Option<&BTreeSet<String>> {
+        self.organizations.get(&settings.address.api)?.get(&settings.scope.owner)
+    }
+
+    /// Organisations belong to an enterprise.
+    fn belong(&mut self, settings: &Settings, owners: impl IntoIterator<Item = String>) {
+        let server = self.organizations.entry(settings.address.api.clone()).or_default();
+        let known = server.entry(settings.scope.owner.clone()).or_default();
+        let room = MOST_ORGANIZATIONS.saturating_sub(known.len());
+        let news: Vec<String> = owners.into_iter().filter(|owner| !known.contains(owner)).take(room).collect();
+        known.extend(news);
+    }
 }
 
 impl Core {
@@ -53,14 +73,13 @@ impl Core {
     /// Takes what a webhook says about a job.
     pub(super) fn observed(&mut self, observation: &crate::jobs::Observation) {
         let repository = &observation.facts.repository;
-        let heard: BTreeSet<String> = self
-            .ci
-            .forges
-            .values()
-            .filter_map(|forge| forge.settings.as_ref().ok())
-            .filter(|settings| hears(JobSource::Webhook, settings, repository))
-            .map(|settings| settings.address.api.clone())
-            .collect();
+        let settings = self.ci.forges.values().filter_map(|forge| forge.settings.as_ref().ok());
+        let hearing: Vec<Settings> =
+            settings.filter(|settings| hears(JobSource::Webhook, settings, repository)).cloned().collect();
+        for settings in hearing.iter().filter(|settings| settings.scope.is_enterprise()) {
+            self.ci.belong(settings, [repository.owner.clone()]);
+        }
+        let heard: BTreeSet<String> = hearing.into_iter().map(|settings| settings.address.api).collect();
         for api in heard {
             self.tell(&api, Event::Observed(Box::new(observation.clone())));
         }
@@ -81,6 +100,7 @@ impl Core {
             .map(|settings| settings.address.api.clone())
             .collect();
         self.ci.servers.retain(|api, _| apis.contains(api));
+        self.ci.organizations.retain(|api, _| apis.contains(api));
         self.ci.chronicle.retain(|api| apis.contains(api));
         for claim in self.late_offers() {
             self.tell_of(&claim, Event::Delivered { claim: claim.clone(), is_delivered: false });
@@ -125,13 +145,21 @@ impl Core {
             |forge: &'_ Forge| forge.settings.as_ref().ok().filter(|found| found.address.api == api).cloned();
         let forges: Vec<(Name, Settings)> =
             self.ci.forges.iter().filter_map(|(name, forge)| Some((name.clone(), settings(forge)?))).collect();
+        for (name, settings) in forges.iter().filter(|(_, settings)| settings.scope.is_enterprise()) {
+            let set = self.scale_set(name).map(|set| set.0);
+            let is_of_set = |key| matches!(key, JobKey::Request { scale_set, .. } if Some(scale_set) == set);
+            let heard = dispatch.table().all().filter(|job| is_of_set(job.facts.key));
+            let owners: Vec<String> = heard.map(|job| job.facts.repository.owner.clone()).collect();
+            self.ci.belong(settings, owners);
+        }
         let pools: Vec<demand::Pool> =
             forges.iter().filter_map(|(name, settings)| self.job_pool(name, settings)).collect();
         let is_of = |pool: &Name| forges.iter().any(|(name, _)| name == pool);
         let claims: Vec<runners::Claim> =
             self.claims.keys().filter_map(|name| self.job_claim(name)).filter(|claim| is_of(&claim.pool)).collect();
         let is_complete = self.watches.is_listed(&super::observing::target(CLAIM)) && self.unreadable.is_empty();
-        let rules = settings::rules(forges.iter().map(|(_, settings)| settings));
+        let mut rules = settings::rules(forges.iter().map(|(_, settings)| settings));
+        rules.organizations = self.ci.organizations.get(api).cloned().unwrap_or_default();
         let objects = Objects { pools: &pools, claims: &claims, is_complete, rules: &rules };
         let decision = dispatch.decide(objects, self.now);
         self.chronicle(api, &dispatch, objects, &decision);
@@ -156,6 +184,7 @@ impl Core {
         Some(demand::Pool {
             name: name.clone(),
             scope: settings.scope.clone(),
+            organizations: self.ci.organizations_of(settings).cloned().unwrap_or_default(),
             repositories: settings.repositories(),
             group: settings.github.runner_group.clone(),
             labels: settings.labels.iter().map(|label| label.to_lowercase()).collect(),

@@ -420,11 +420,17 @@ impl Dispatch {
 
     /// Lists and look-ups that are due.
     fn poll(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
-        for job in self.table.all().filter(|job| job.is_suspect()) {
+        // The jobs of an enterprise are in no list.
+        let is_unlisted = |job: &super::table::Job| {
+            job.is_unconfirmed(LIST_JOBS.1, now.wall)
+                && payer(objects.pools, &job.facts.repository).is_some_and(|scope| scope.is_enterprise())
+        };
+        for job in self.table.all().filter(|job| job.is_suspect() || is_unlisted(job)) {
             self.look_ups.entry(job.facts.key).or_insert((job.facts.repository.clone(), Poll::default()));
         }
         for (key, (repository, poll)) in &mut self.look_ups {
-            let allowance = self.allowances.entry(repository.owner.clone()).or_default();
+            let Some(scope) = payer(objects.pools, repository) else { continue };
+            let allowance = self.allowances.entry(scope.owner.clone()).or_default();
             if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, 1, now.wall).is_ok() {
                 poll.is_waiting = true;
                 decision.asks.push(Ask::LookUp(repository.clone(), *key));
@@ -471,6 +477,12 @@ fn note_failure(table: &mut Table, waits: &BTreeMap<JobKey, Wait>, claim: &str, 
 
 fn period((active, quiet): (Duration, Duration), is_active: bool) -> Duration {
     if is_active { active } else { quiet }
+}
+
+/// On whose limit a request about a repository is counted: an enterprise is only asked about what no other pool can see.
+fn payer<'a>(pools: &'a [Pool], repository: &Repository) -> Option<&'a Scope> {
+    let found = pools.iter().filter(|pool| pool.scope.has(repository, &pool.organizations)).map(|pool| &pool.scope);
+    found.min_by_key(|scope| scope.is_enterprise())
 }
 
 /// The repositories that pools of an owner are limited to; nothing if one is not.

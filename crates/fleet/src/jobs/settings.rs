@@ -1,6 +1,6 @@
 //! What a `RunnerPool` says about its runners, as the fleet uses it.
 
-use super::demand::Scope;
+use super::demand::{ENTERPRISE, Scope};
 use super::fair::{Rules, Share};
 use super::job::Repository;
 use crate::forge::{self, address::Address};
@@ -10,8 +10,6 @@ use std::collections::BTreeSet;
 
 /// Where a runner is, unless the pool says something else.
 const FOLDER: &str = "/opt/actions-runner";
-/// What the owner of an enterprise begins with, in place of an organisation.
-const ENTERPRISE: &str = "enterprises/";
 
 /// The settings of the runners of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl Settings {
     /// Whether the fleet lists jobs.
     pub fn polls(&self) -> bool {
         // Nobody can list the jobs of an enterprise.
-        self.sources.contains(&JobSource::Poll) && !self.scope.owner.starts_with(ENTERPRISE)
+        self.sources.contains(&JobSource::Poll) && !self.scope.is_enterprise()
     }
 
     /// The repositories that its runners serve; all of the scope if nothing is given.

@@ -57,6 +57,11 @@ impl Job {
         self.is_open() && self.unlisted.is_some_and(|unlisted| unlisted > self.present)
     }
 
+    /// Whether nobody has said for so long that it is still open.
+    pub fn is_unconfirmed(&self, since: Duration, now: Timestamp) -> bool {
+        self.is_open() && matches!(self.facts.key, JobKey::Job { .. }) && later(self.present, since) <= now
+    }
+
     /// Since when it waits: since it was created, or was reported.
     pub fn since(&self) -> Timestamp {
         self.facts.created.map_or(self.first_seen, |created| created.min(self.first_seen))

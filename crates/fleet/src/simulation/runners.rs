@@ -113,3 +113,32 @@ fn every_job_runs_once_and_nothing_is_left_whatever_is_lost_and_however_often_th
         assert!(!site.shows_a_token(), "seed {seed}");
     }
 }
+
+/// Nobody can list the jobs of an enterprise: its webhooks tell of them, and each is looked up.
+#[test]
+fn a_webhook_leads_to_a_machine_of_an_enterprise_and_a_lost_end_is_looked_up() {
+    let mut site = Site::new(5);
+    site.webhooks = true;
+    let github = json!({
+        "enterprise": "corp", "labels": [super::hub::LABEL], "credentials": {"token": {"name": "gh", "key": "token"}},
+        "quotas": {"owner": 1},
+    });
+    site.pool(&json!({"workload": {"type": "github-actions", "config": {"github": github}}}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.push(super::hub::LABEL);
+    site.run_for(5);
+    assert_eq!(site.hypervisor.clones, 1, "the quota of the enterprise is one machine");
+    assert_eq!(condition(&site.status(), "Demand").1, "2 jobs wait: 1 because of a quota, 1 for a machine that boots");
+    site.run_for(180);
+    assert_eq!(site.left(), [""; 0]);
+    site.push(super::hub::LABEL);
+    site.run_for(20);
+    assert_eq!(counts(&site.status()), [0, 0, 0, 1]);
+    site.webhooks = false;
+    site.run_for(60);
+    site.webhooks = true;
+    site.push(super::hub::LABEL);
+    site.run_for(400);
+    assert_eq!(site.left(), [""; 0], "the job whose end was lost is not counted for ever");
+}

@@ -78,6 +78,7 @@ fn pools() -> Vec<Pool> {
     let pool = |name: &str, labels: &[&str], scale_set: Option<u64>| Pool {
         name: Name::new("ci", name),
         scope: Scope { owner: OWNER.into(), repository: None },
+        organizations: BTreeSet::new(),
         repositories: None,
         group: None,
         labels: labels.iter().map(|&label| label.into()).collect(),
