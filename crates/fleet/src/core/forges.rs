@@ -55,7 +55,6 @@ pub(super) enum Call {
     Jobs {
         api: String,
         owner: String,
-        only: Option<BTreeSet<Repository>>,
         asked: Timestamp,
     },
     LookUp {
@@ -264,6 +263,55 @@ impl Core {
         all.min_by_key(|(name, forge)| (!forge.is_connected(), *name)).map(|(name, _)| name.clone())
     }
 
+    /// Who lists the jobs of an owner, and of which repositories: each login sees others, and pools with the same one list together.
+    fn listers(&self, api: &str, owner: &str) -> Vec<(Name, Option<BTreeSet<RepositoryName>>)> {
+        let mut logins: Vec<Vec<(&Name, &Forge, &Settings)>> = Vec::new();
+        for (name, forge) in &self.ci.forges {
+            let Ok(settings) = &forge.settings else { continue };
+            if settings.address.api != api || settings.scope.owner != owner || !settings.polls() {
+                continue;
+            }
+            let is_same = |login: &&mut Vec<(&Name, &Forge, &Settings)>| {
+                login.iter().all(|(one, _, known)| {
+                    one.namespace == name.namespace
+                        && known.scope == settings.scope
+                        && known.github.credentials == settings.github.credentials
+                })
+            };
+            match logins.iter_mut().find(is_same) {
+                Some(login) => login.push((name, forge, settings)),
+                None => logins.push(vec![(name, forge, settings)]),
+            }
+        }
+        let is_connected = |login: &Vec<(&Name, &Forge, &Settings)>| login.iter().any(|found| found.1.is_connected());
+        match logins.iter().any(is_connected) {
+            true => logins.retain(is_connected),
+            false => logins.truncate(1),
+        }
+        let lister = |login: Vec<(&Name, &Forge, &Settings)>| {
+            let pool = login.iter().min_by_key(|(name, forge, _)| (!forge.is_connected(), *name))?.0.clone();
+            let name = |name: String| RepositoryName { owner: owner.to_owned(), name };
+            let named = login.iter().map(|(_, _, settings)| settings.repositories());
+            let all: Option<Vec<BTreeSet<String>>> = named.collect();
+            Some((pool, all.map(|all| all.into_iter().flatten().map(name).collect())))
+        };
+        logins.into_iter().filter_map(lister).collect()
+    }
+
+    /// Who looks up a job of a repository: another one after each failure, since not every login sees every repository.
+    fn viewer(&self, api: &str, repository: &Repository) -> Option<Name> {
+        let all = self.ci.forges.iter().filter_map(|(name, forge)| Some((name, forge, forge.settings.as_ref().ok()?)));
+        let rank = |forge: &Forge, settings: &Settings| (!forge.is_connected(), settings.scope.is_enterprise());
+        let mut found: Vec<_> = all
+            .filter(|(_, _, settings)| settings.address.api == api && covers(settings, repository))
+            .map(|(name, forge, settings)| (rank(forge, settings), name))
+            .collect();
+        found.sort();
+        let best = found.first()?.0;
+        found.retain(|(rank, _)| *rank == best);
+        found.get(self.ci.failed_look_ups % found.len()).map(|(_, name)| (*name).clone())
+    }
+
     /// Carries out what the jobs of a server ask for.
     pub(super) fn ask_for_jobs(&mut self, api: &str, ask: Ask) {
         let wall = self.now.wall;
@@ -282,22 +330,15 @@ impl Core {
                     .collect();
                 pools.iter().for_each(|pool| self.check_forge(pool));
             }
-            Ask::ListJobs(owner, only) => {
-                let Some(pool) = self.connection(&api, |settings| settings.scope.owner == owner && settings.polls())
-                else {
-                    // Nobody wants polls; another generation of a pool begins them again.
-                    return;
-                };
-                let repositories = only.as_ref().map(|only| only.iter().map(repository_name).collect());
-                let call = Call::Jobs { api, owner, only, asked: wall };
-                self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
+            Ask::ListJobs(owner) => {
+                // If nobody wants polls, another generation of a pool begins them again.
+                for (pool, repositories) in self.listers(&api, &owner) {
+                    let call = Call::Jobs { api: api.clone(), owner: owner.clone(), asked: wall };
+                    self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
+                }
             }
             Ask::LookUp(repository, key) => {
-                // An enterprise is only asked about what no other pool can see.
-                let is_of = |settings: &Settings| covers(settings, &repository);
-                let is_near = |settings: &Settings| is_of(settings) && !settings.scope.is_enterprise();
-                let pool = self.connection(&api, is_near).or_else(|| self.connection(&api, is_of));
-                let (Some(pool), JobKey::Job { id, .. }) = (pool, key) else {
+                let (Some(pool), JobKey::Job { id, .. }) = (self.viewer(&api, &repository), key) else {
                     return self.tell(&api, Event::LookedUp { key, asked: wall, answer: LookUp::Failed });
                 };
                 let ask = forge::Ask::Job { repository: repository_name(&repository), id: forge::JobId(id) };
@@ -354,13 +395,13 @@ impl Core {
         let message = answer.as_ref().err().map(Failure::to_string);
         match (call, answer) {
             (Call::Check(pool), answer) => self.take_check(&pool, answer),
-            (Call::Jobs { api, owner, only, asked }, answer) => {
+            (Call::Jobs { api, owner, asked }, answer) => {
                 self.pause(&api, &owner, limited);
                 let event = match answer {
                     Ok(forge::Answer::Jobs(found)) => {
-                        let unread = found.unread.keys().map(repository).collect();
+                        let read = found.read.iter().map(repository).collect();
                         let jobs = found.jobs.values().filter_map(facts).collect();
-                        Event::Listed(Box::new(List { owner, only, unread, asked, jobs }))
+                        Event::Listed(Box::new(List { owner, read, asked, jobs }))
                     }
                     _ => {
                         self.notify(Notice::ForgeFailed { what: "list jobs", message: message.unwrap_or_default() });
@@ -375,7 +416,10 @@ impl Core {
                     Ok(forge::Answer::Job(Some(job))) => {
                         facts(&job).map_or(LookUp::Failed, |facts| LookUp::Found(Box::new(facts)))
                     }
-                    _ => LookUp::Failed,
+                    _ => {
+                        self.ci.failed_look_ups += 1;
+                        LookUp::Failed
+                    }
                 };
                 self.tell(&api, Event::LookedUp { key, asked, answer });
             }

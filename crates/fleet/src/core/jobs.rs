@@ -37,6 +37,7 @@ pub(super) struct Ci {
     pub(super) scale: BTreeMap<Name, Scale>,
     /// The organisations of the enterprises of each server, as events have named them.
     organizations: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+    pub(super) failed_look_ups: usize,
     pub(super) is_receiving: bool,
     /// Whether guests are answered.
     pub(super) is_open: bool,

@@ -446,7 +446,7 @@ impl Dispatch {
             let allowance = self.allowances.entry(owner.clone()).or_default();
             if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, cost, now.wall).is_ok() {
                 *poll = Poll { is_waiting: true, next: now.monotonic.after(period(LIST_JOBS, is_active)) };
-                decision.asks.push(Ask::ListJobs(owner.clone(), repositories(objects.pools, owner)));
+                decision.asks.push(Ask::ListJobs(owner.clone()));
             }
             decision.wake = decision.wake.min(poll.next.max(now.monotonic.after(Duration::from_secs(1))));
         }
@@ -483,19 +483,6 @@ fn period((active, quiet): (Duration, Duration), is_active: bool) -> Duration {
 fn payer<'a>(pools: &'a [Pool], repository: &Repository) -> Option<&'a Scope> {
     let found = pools.iter().filter(|pool| pool.scope.has(repository, &pool.organizations)).map(|pool| &pool.scope);
     found.min_by_key(|scope| scope.is_enterprise())
-}
-
-/// The repositories that pools of an owner are limited to; nothing if one is not.
-fn repositories(pools: &[Pool], owner: &str) -> Option<BTreeSet<Repository>> {
-    let mut all = BTreeSet::new();
-    for pool in pools.iter().filter(|pool| pool.scope.owner == owner) {
-        match (&pool.scope.repository, &pool.repositories) {
-            (Some(only), _) => drop(all.insert(Repository::new(owner, only))),
-            (None, Some(only)) => all.extend(only.iter().map(|name| Repository::new(owner, name))),
-            (None, None) => return None,
-        }
-    }
-    Some(all)
 }
 
 impl Poll {

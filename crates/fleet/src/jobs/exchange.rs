@@ -9,7 +9,7 @@ use super::table::{List, LookUp};
 use crate::object::Name;
 use change::Moment;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -135,8 +135,8 @@ pub enum Removal {
 pub enum Ask {
     /// What is left of the limit of requests; this one is free.
     Limits(String),
-    /// List open jobs of an owner, of these repositories only or of all.
-    ListJobs(String, Option<BTreeSet<Repository>>),
+    /// List open jobs of an owner.
+    ListJobs(String),
     /// Read one job.
     LookUp(Repository, JobKey),
     /// List all runners.

@@ -100,27 +100,17 @@ pub enum LookUp {
     Failed,
 }
 
-/// All open jobs of the repositories of an owner.
+/// All open jobs of some repositories of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     /// The organisation or the user, in lower case.
     pub owner: String,
-    /// The only repositories that were asked for; all if nothing is given.
-    pub only: Option<BTreeSet<Repository>>,
-    /// Repositories whose jobs could not be read: nothing is known of them.
-    pub unread: BTreeSet<Repository>,
+    /// The repositories that were read: it says nothing about others.
+    pub read: BTreeSet<Repository>,
     /// When it was asked for, on our clock.
     pub asked: Timestamp,
     /// The jobs.
     pub jobs: Vec<Facts>,
-}
-
-impl List {
-    fn covers(&self, repository: &Repository) -> bool {
-        repository.is_of(&self.owner)
-            && !self.unread.contains(repository)
-            && self.only.as_ref().is_none_or(|only| only.contains(repository))
-    }
 }
 
 /// All jobs.
@@ -151,7 +141,7 @@ impl Table {
         for (key, job) in &mut self.jobs {
             // A job that was reported after the list was asked for is not missing in it.
             let is_due = matches!(key, JobKey::Job { .. }) && job.first_seen < list.asked;
-            if is_due && job.is_open() && list.covers(&job.facts.repository) && !listed.contains(key) {
+            if is_due && job.is_open() && list.read.contains(&job.facts.repository) && !listed.contains(key) {
                 job.unlisted = job.unlisted.max(Some(list.asked));
                 if job.is_suspect() {
                     job.story.add(received, What::NotListed);

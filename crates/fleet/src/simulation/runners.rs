@@ -142,3 +142,20 @@ fn a_webhook_leads_to_a_machine_of_an_enterprise_and_a_lost_end_is_looked_up() {
     site.run_for(400);
     assert_eq!(site.left(), [""; 0], "the job whose end was lost is not counted for ever");
 }
+
+/// Each login sees other repositories: a list of one says nothing about those of another.
+#[test]
+fn jobs_of_an_organisation_are_found_beside_a_pool_of_one_of_its_repositories() {
+    let mut site = Site::new(6);
+    let github = json!({
+        "repository": "acme/other", "labels": [super::hub::LABEL], "credentials": {"token": {"name": "gh", "key": "other"}},
+    });
+    let workload = json!({"type": "github-actions", "config": {"github": github}});
+    // The first by its name.
+    site.create("RunnerPool", "a", &json!({"templateRef": {"name": "small"}, "scaling": {}, "workload": workload}));
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.run_for(430);
+    assert_eq!(site.left(), [""; 0]);
+}

@@ -349,7 +349,15 @@ impl Site {
                 let answer = Answer::Hypervisor(self.operate(&request.operation));
                 vec![Event::Elsewhere(number, answer)]
             }
-            Command::Elsewhere(number, Request::Forge(request)) => self.ask_hub(number, &request.ask),
+            Command::Elsewhere(number, Request::Forge(request)) => match request.ask {
+                // This repository has no jobs.
+                forge::Ask::ListJobs { .. } if request.address.ends_with("/acme/other") => {
+                    let read = [forge::RepositoryName { owner: "acme".into(), name: "other".into() }].into();
+                    let none = forge::Jobs { read, ..forge::Jobs::default() };
+                    vec![Event::Elsewhere(number, Answer::Forge(Ok(forge::Answer::Jobs(none))))]
+                }
+                ask => self.ask_hub(number, &ask),
+            },
             Command::Elsewhere(number, Request::ForgetForge(_)) => {
                 vec![Event::Elsewhere(number, Answer::Border(Reply::Done))]
             }
