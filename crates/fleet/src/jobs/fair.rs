@@ -4,6 +4,7 @@
 //! these, the repository that has the fewest machines for its weight goes first, and of one repository its oldest job. So no repository
 //! starves: sooner or later its oldest job is overdue, and then only repositories with fewer machines go before it.
 
+use super::demand::Scope;
 use super::job::{JobKey, Repository, is_below};
 use super::table::Job;
 use change::now::later;
@@ -41,14 +42,19 @@ pub struct Rules {
     pub owners: BTreeMap<String, u32>,
     /// The organisations of enterprises, as far as they are known.
     pub organizations: BTreeMap<String, BTreeSet<String>>,
-    /// Of repositories that are not named.
-    pub default: Share,
+    /// Quotas of each repository of a scope that is not named.
+    pub each: BTreeMap<Scope, u32>,
 }
 
 impl Rules {
     /// The share of a repository.
     pub fn of(&self, repository: &Repository) -> Share {
-        self.repositories.get(repository).copied().unwrap_or(self.default)
+        let none = BTreeSet::new();
+        let has = |scope: &Scope| scope.has(repository, self.organizations.get(&scope.owner).unwrap_or(&none));
+        let mut share = self.repositories.get(repository).copied().unwrap_or_default();
+        let each = || self.each.iter().filter(|(scope, _)| has(scope)).map(|(_, quota)| *quota).min();
+        share.quota = share.quota.or_else(each);
+        share
     }
 
     /// Whether an owner is another one, a group below it, or an organisation of it.
@@ -144,6 +150,7 @@ impl<'a> Queue<'a> {
 #[cfg(test)]
 mod tests {
     use super::{OVERDUE, Queue, Rules, Share, Usage};
+    use crate::jobs::demand::Scope;
     use crate::jobs::demand::tests::job;
     use crate::jobs::job::{Observation, Repository, Source};
     use crate::jobs::table::Table;
@@ -223,7 +230,7 @@ mod tests {
     #[test]
     fn quotas_of_repositories_and_owners_hold() {
         let mut rules = Rules { owners: [("acme".into(), 3)].into(), ..Rules::default() };
-        rules.default.quota = Some(2);
+        rules.each = [(Scope { owner: "acme".into(), repository: None }, 2)].into();
         let (shop, web) = (Repository::new("acme", "shop"), Repository::new("acme", "web"));
         let mut usage = Usage::default();
         usage.add(&shop);
