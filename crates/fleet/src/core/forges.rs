@@ -14,7 +14,6 @@ use crate::jobs::table::{List, LookUp};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::Request;
-use api::fleet::JobSource;
 use change::{Key, Kind, Moment};
 use jiff::Timestamp;
 use protocol::{Command, WatchTarget};
@@ -38,6 +37,8 @@ pub(super) struct Forge {
     /// The last check; nothing before the first one.
     checked: Option<Result<Vec<String>, Failure>>,
     is_checking: bool,
+    /// Whether a login has ever shown that the runners of this scope are in these hands.
+    is_proved: bool,
     /// Whether something has changed during a check.
     is_stale: bool,
     /// Why no machine can get its credentials, if so.
@@ -103,6 +104,11 @@ impl Forge {
         &self.of.0
     }
 
+    /// Whether a login has ever worked: a pool may name any organisation.
+    pub(super) fn is_proved(&self) -> bool {
+        self.is_proved
+    }
+
     /// Whether the last check went well.
     pub(super) fn is_connected(&self) -> bool {
         matches!(&self.checked, Some(Ok(missing)) if missing.is_empty())
@@ -161,9 +167,12 @@ impl Core {
             .is_some_and(|forge| forge.api() != settings.as_ref().ok().map(|settings| settings.address.api.as_str()));
         let before = before.filter(|_| !is_moved);
         let is_known = before.is_some();
+        let scope = settings.as_ref().ok().map(|settings| &settings.scope);
+        let is_same = |forge: &Forge| forge.settings.as_ref().ok().map(|settings| &settings.scope) == scope;
         let forge = Forge {
             of,
             checked: before.as_ref().and_then(|forge| forge.checked.clone()),
+            is_proved: before.as_ref().is_some_and(|forge| forge.is_proved && is_same(forge)),
             is_checking: before.as_ref().is_some_and(|forge| forge.is_checking),
             is_stale: before.as_ref().is_some_and(|forge| forge.is_checking),
             no_endpoint: None,
@@ -480,6 +489,8 @@ impl Core {
             Err(failure) => Err(failure),
         });
         let is_stale = std::mem::take(&mut forge.is_stale);
+        // What was checked while the pool changed was perhaps another scope.
+        forge.is_proved |= !is_stale && matches!(forge.checked, Some(Ok(_)));
         let of = forge.settings.as_ref().ok().map(|found| (found.address.api.clone(), found.scope.owner.clone()));
         if let (Some((api, owner)), Some((limit, remaining, reset))) = (of, limits) {
             self.tell(&api, Event::Limits { owner, limit, remaining, reset });
@@ -526,13 +537,8 @@ impl Core {
     }
 }
 
-/// Whether the fleet hears of jobs of a repository from a source, as these settings want it.
-pub(super) fn hears(source: JobSource, settings: &Settings, repository: &Repository) -> bool {
-    settings.sources.contains(&source) && covers(settings, repository)
-}
-
 /// Whether jobs of a repository can come to the runners of these settings.
-fn covers(settings: &Settings, repository: &Repository) -> bool {
+pub(super) fn covers(settings: &Settings, repository: &Repository) -> bool {
     let name = repository_name(repository);
     settings.address.scope.covers(&name)
 }

@@ -301,7 +301,7 @@ impl Core {
                 }
                 for one in received {
                     match one {
-                        Received::Job(observation) => self.observed(&observation),
+                        Received::Job(signed) => self.observed(&signed),
                         Received::Guest(notice) => self.guest_said(notice),
                     }
                 }

@@ -1,10 +1,11 @@
 //! Jobs and runners: what is known goes into their state machine, and what it decides is asked for and carried out.
 
 use super::claims::KIND as CLAIM;
-use super::forges::{Call, Forge, hears};
+use super::forges::{Call, Forge, covers};
 use super::{Core, Due};
 use crate::conditions;
 use crate::conditions::{merge, wanted};
+use crate::inbox::Signed;
 use crate::jobs::assign::Scale;
 use crate::jobs::chronicle::Chronicle;
 use crate::jobs::demand::Wait;
@@ -71,18 +72,37 @@ impl Core {
         self.due.insert(Due::Jobs);
     }
 
-    /// Takes what a webhook says about a job.
-    pub(super) fn observed(&mut self, observation: &crate::jobs::Observation) {
+    /// Takes what a webhook says about a job: for the pools whose secret has signed it, once their logins have worked.
+    pub(super) fn observed(&mut self, signed: &Signed) {
+        let observation = &signed.observation;
         let repository = &observation.facts.repository;
-        let settings = self.ci.forges.values().filter_map(|forge| forge.settings.as_ref().ok());
-        let hearing: Vec<Settings> =
-            settings.filter(|settings| hears(JobSource::Webhook, settings, repository)).cloned().collect();
-        for settings in hearing.iter().filter(|settings| settings.scope.is_enterprise()) {
-            self.ci.belong(settings, [repository.owner.clone()]);
-        }
-        let heard: BTreeSet<String> = hearing.into_iter().map(|settings| settings.address.api).collect();
-        for api in heard {
-            self.tell(&api, Event::Observed(Box::new(observation.clone())));
+        let proved = self.ci.forges.iter().filter(|(_, forge)| forge.is_proved());
+        let all: Vec<(&Name, &Settings)> = proved
+            .filter_map(|(name, forge)| Some((name, forge.settings.as_ref().ok()?)))
+            .filter(|(_, settings)| covers(settings, repository))
+            .collect();
+        let has_signed = |name: &Name, settings: &Settings| {
+            settings.sources.contains(&JobSource::Webhook) && signed.pools.contains(name)
+        };
+        let signers: Vec<Settings> =
+            all.iter().filter(|(name, found)| has_signed(name, found)).map(|(_, found)| (*found).clone()).collect();
+        let apis: BTreeSet<&String> = signers.iter().map(|settings| &settings.address.api).collect();
+        let near: BTreeSet<String> = all
+            .iter()
+            .filter(|(_, settings)| !settings.scope.is_enterprise())
+            .map(|(_, settings)| settings.address.api.clone())
+            .collect();
+        for api in apis {
+            let of_api = || signers.iter().filter(|settings| settings.address.api == *api);
+            // Nothing says whether an organisation with pools of its own belongs to the enterprise whose secret this is.
+            if near.contains(api) && of_api().all(|settings| settings.scope.is_enterprise()) {
+                self.tell(api, Event::Doubted(Box::new(observation.clone())));
+                continue;
+            }
+            for settings in of_api().filter(|settings| settings.scope.is_enterprise()) {
+                self.ci.belong(settings, [repository.owner.clone()]);
+            }
+            self.tell(api, Event::Observed(Box::new(observation.clone())));
         }
     }
 
@@ -159,8 +179,8 @@ impl Core {
         let claims: Vec<runners::Claim> =
             self.claims.keys().filter_map(|name| self.job_claim(name)).filter(|claim| is_of(&claim.pool)).collect();
         let is_complete = self.watches.is_listed(&super::observing::target(CLAIM)) && self.unreadable.is_empty();
-        let mut rules = settings::rules(forges.iter().map(|(_, settings)| settings));
-        rules.organizations = self.ci.organizations.get(api).cloned().unwrap_or_default();
+        let organizations = self.ci.organizations.get(api).cloned().unwrap_or_default();
+        let rules = settings::rules(forges.iter().map(|(_, settings)| settings), organizations);
         let objects = Objects { pools: &pools, claims: &claims, is_complete, rules: &rules };
         let decision = dispatch.decide(objects, self.now);
         self.chronicle(api, &dispatch, objects, &decision);

@@ -70,6 +70,15 @@ impl Pool {
             && self.repositories.as_ref().is_none_or(|only| only.contains(&repository.name))
     }
 
+    /// Whether GitHub may have given a job to its runners, whatever its labels are now.
+    pub fn can_run(&self, job: &Facts) -> bool {
+        match job.key {
+            JobKey::Request { scale_set, .. } => self.scale_set.is_none_or(|own| own == scale_set),
+            // Of an enterprise, not every organisation is known.
+            JobKey::Job { .. } => self.scope.is_enterprise() || self.scope.has(&job.repository, &self.organizations),
+        }
+    }
+
     /// Whether GitHub would give a job to its runners: they have all labels of the job.
     pub fn may_run(&self, job: &Facts) -> bool {
         if let JobKey::Request { scale_set, .. } = job.key {

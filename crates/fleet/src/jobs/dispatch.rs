@@ -5,13 +5,13 @@
 
 use super::assign::{self, Assignment, Supply};
 use super::budget::{Allowance, Purpose};
-use super::demand::{Pool, Scope, Wait};
+use super::demand::{self, Pool, Scope, Wait};
 use super::exchange::{Ask, Decision, Event, Objects, Order, Registration, Removal};
-use super::job::{JobKey, Repository};
+use super::job::{JobKey, Observation, Repository, Source, is_below};
 use super::orphan_runners::Marks;
 use super::runners::{self, Claim, Known, Phase, Seen, Step, runner_name, work};
 use super::story::What;
-use super::table::{Change, LookUp, Table};
+use super::table::{Change, Job, LookUp, Table};
 use crate::object::Name;
 use change::{Moment, Now};
 use jiff::Timestamp;
@@ -105,19 +105,25 @@ impl Dispatch {
     pub fn take(&mut self, event: Event, now: Now) {
         match event {
             Event::Observed(observation) => {
-                let key = observation.facts.key;
-                if self.table.observe(&observation, now.wall) == Change::Unproven && self.look_ups.len() < MOST_UNPROVEN
-                {
-                    self.look_ups.entry(key).or_insert((observation.facts.repository, Poll::default()));
+                if self.table.observe(&observation, now.wall) == Change::Unproven {
+                    self.doubt(&observation);
+                } else if observation.source != Source::Poll {
+                    self.heard.insert(observation.facts.repository.owner, now.monotonic);
                 }
             }
+            Event::Doubted(observation) => self.doubt(&observation),
             Event::Listed(list) => {
                 self.table.listed(&list, now.wall);
                 self.polled(&list.owner, None, now);
             }
             Event::ListFailed(owner) => self.polled(&owner, Some(AGAIN), now),
             Event::LookedUp { key, asked, answer } => {
-                self.table.looked_up(&key, asked, &answer, now.wall);
+                let repository = self.look_ups.get(&key).map(|(repository, _)| repository);
+                // That another repository has no such job says nothing about it.
+                let is_about = |job: &Job| repository.is_none_or(|found| job.facts.repository == *found);
+                if answer != LookUp::Absent || self.table.get(&key).is_some_and(is_about) {
+                    self.table.looked_up(&key, asked, &answer, now.wall);
+                }
                 if answer == LookUp::Failed
                     && let Some((_, poll)) = self.look_ups.get_mut(&key)
                 {
@@ -216,6 +222,14 @@ impl Dispatch {
         }
     }
 
+    /// It is looked up, and taken as that says.
+    fn doubt(&mut self, observation: &Observation) {
+        if self.look_ups.len() < MOST_UNPROVEN {
+            let repository = observation.facts.repository.clone();
+            self.look_ups.entry(observation.facts.key).or_insert((repository, Poll::default()));
+        }
+    }
+
     fn polled(&mut self, owner: &str, again: Option<Duration>, now: Now) {
         let poll = self.job_polls.entry(owner.to_owned()).or_default();
         poll.is_waiting = false;
@@ -238,7 +252,7 @@ impl Dispatch {
         self.remove_orphans(now, &mut decision);
         self.ask_limits(objects, now, &mut decision);
         self.poll(objects, now, &mut decision);
-        if !objects.claims.is_empty() || self.table.all().any(super::table::Job::is_open) {
+        if !objects.claims.is_empty() || self.table.all().any(Job::is_open) {
             decision.wake = decision.wake.min(now.monotonic.after(LOOK_AGAIN));
         }
         decision
@@ -325,25 +339,30 @@ impl Dispatch {
         for claim in objects.claims {
             let Some((_, name)) = self.names.get(&claim.name).cloned() else { continue };
             let known = self.known.entry(claim.name.clone()).or_default();
-            let observed = runners::Observed { claim, known, work: work(&self.table, &name), name: &name, now };
+            let pool = objects.pools.iter().find(|pool| pool.name == claim.pool);
+            // Nobody else's job runs on it, whatever an event says.
+            let is_possible = |job: &Job| pool.is_none_or(|pool| pool.can_run(&job.facts));
+            let is_its = self.table.of_runner(&name).is_some_and(is_possible);
+            let work = if is_its { work(&self.table, &name) } else { runners::Work::None };
+            let observed = runners::Observed { claim, known, work, name: &name, now };
             let (phase, step) = runners::decide(&observed);
             if let Some(story) = observed.work.job().and_then(|key| self.table.story_of(&key)) {
                 story.add(now.wall, What::On { claim: claim.name.to_string(), pool: claim.pool.to_string() });
             }
-            let pool = supply.entry(claim.pool.clone()).or_default();
+            let machines = supply.entry(claim.pool.clone()).or_default();
             match &phase {
                 _ if claim.machine == runners::Machine::Standby => {}
-                Phase::Starting => pool.starting.push((claim.name.to_string(), claim.since)),
-                Phase::Online(since) => pool.idle.push((name.clone(), *since)),
+                Phase::Starting => machines.starting.push((claim.name.to_string(), claim.since)),
+                Phase::Online(since) => machines.idle.push((name.clone(), *since)),
                 Phase::Busy(None) if known.is_job_unnamed(now) => {
-                    pool.idle.insert(0, (name.clone(), now.wall));
-                    pool.unnamed += 1;
+                    machines.idle.insert(0, (name.clone(), now.wall));
+                    machines.unnamed += 1;
                 }
-                Phase::Busy(_) => pool.busy += 1,
+                Phase::Busy(_) => machines.busy += 1,
                 Phase::Ending => {}
             }
             decision.phases.insert(claim.name.clone(), phase);
-            let scope = objects.pools.iter().find(|pool| pool.name == claim.pool).map(|pool| pool.scope.clone());
+            let scope = pool.map(|pool| pool.scope.clone());
             self.carry_out(claim, name, step, scope, now, decision);
         }
         supply
@@ -421,7 +440,7 @@ impl Dispatch {
     /// Lists and look-ups that are due.
     fn poll(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
         // The jobs of an enterprise are in no list.
-        let is_unlisted = |job: &super::table::Job| {
+        let is_unlisted = |job: &Job| {
             job.is_unconfirmed(LIST_JOBS.1, now.wall)
                 && payer(objects.pools, &job.facts.repository).is_some_and(|scope| scope.is_enterprise())
         };

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub enum Event {
     /// A webhook or a message of a scale set says something about a job.
     Observed(Box<Observation>),
+    /// A webhook says something about a job that has to be looked up before it is believed.
+    Doubted(Box<Observation>),
     /// Jobs were listed.
     Listed(Box<List>),
     /// Jobs of an owner could not be listed.

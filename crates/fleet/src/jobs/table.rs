@@ -125,8 +125,13 @@ impl Table {
     /// Takes an observation.
     pub fn observe(&mut self, observation: &Observation, received: Timestamp) -> Change {
         let Observation { source, at, facts } = observation;
+        let known = self.jobs.get(&facts.key);
+        // Ids are unique on a server: who names another repository is mistaken, or has it from before a transfer.
+        if *source == Source::Webhook && known.is_some_and(|job| job.facts.repository != facts.repository) {
+            return Change::Unproven;
+        }
         let is_old = *source == Source::Webhook && later(*at, FRESH) < received;
-        if is_old && facts.state != State::Completed && !self.jobs.contains_key(&facts.key) {
+        if is_old && facts.state != State::Completed && known.is_none() {
             return Change::Unproven;
         }
         self.join(facts, *source, *at, received)
@@ -170,6 +175,12 @@ impl Table {
     }
 
     fn join(&mut self, facts: &Facts, source: Source, at: Timestamp, received: Timestamp) -> Change {
+        // The server itself names another repository than an event did: nothing that the event said is true.
+        if source == Source::Poll
+            && self.jobs.get(&facts.key).is_some_and(|job| job.facts.repository != facts.repository)
+        {
+            self.jobs.remove(&facts.key);
+        }
         let became = || What::Became { state: facts.state, source, runner: facts.runner.clone() };
         if let Some(runner) = &facts.runner {
             self.by_runner.insert(runner.clone(), facts.key);

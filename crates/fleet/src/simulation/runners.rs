@@ -1,7 +1,9 @@
 //! Jobs, runners and machines together: each job becomes a runner on a machine of its own, and nothing is left.
 
 use super::site::Site;
+use crate::jobs::job::{Facts, JobKey, Repository, State};
 use crate::notice::Notice;
+use crate::object::Name;
 use serde_json::{Value, json};
 
 fn condition(status: &Value, kind: &str) -> (String, String) {
@@ -24,7 +26,7 @@ fn a_queued_job_becomes_a_runner_on_a_machine_and_nothing_is_left() {
     assert_eq!((counts(&site.status()), site.hypervisor.clones), ([0, 0, 0, 0], 0), "there is no job");
     assert_eq!(condition(&site.status(), "Connected").0, "Connected");
     site.push(super::hub::LABEL);
-    site.run_for(310);
+    site.run_for(70);
     let booting = site.status();
     let seen: Vec<i64> = counts(&booting).to_vec();
     assert!(site.hypervisor.clones == 1, "{seen:?} {booting}");
@@ -45,7 +47,7 @@ fn a_webhook_leads_to_a_machine_at_once_and_the_counts_of_the_pool_say_how_far_i
     site.push(super::hub::LABEL);
     site.push(super::hub::LABEL);
     site.run_for(2);
-    assert_eq!(site.hypervisor.clones, 2, "polls come every five minutes");
+    assert_eq!(site.hypervisor.clones, 2, "polls come every minute");
     assert_eq!(counts(&site.status()), [2, 2, 0, 0]);
     assert_eq!(
         condition(&site.status(), "Demand"),
@@ -158,4 +160,84 @@ fn jobs_of_an_organisation_are_found_beside_a_pool_of_one_of_its_repositories() 
     site.push(super::hub::LABEL);
     site.run_for(430);
     assert_eq!(site.left(), [""; 0]);
+}
+
+/// An event that says that a job has ended.
+fn completed(id: u64, repository: &str) -> Facts {
+    Facts {
+        key: JobKey::Job { id, attempt: 1 },
+        repository: Repository::read(repository).unwrap(),
+        run: id,
+        name: "build".into(),
+        labels: [super::hub::LABEL.to_owned()].into(),
+        group: None,
+        state: State::Completed,
+        runner: None,
+        conclusion: Some("success".into()),
+        created: None,
+        started: None,
+        completed: None,
+    }
+}
+
+/// Whoever knows the secret of one pool can say nothing about the jobs of others.
+#[test]
+fn an_event_is_taken_only_for_the_pools_whose_secret_has_signed_it() {
+    for (scope, repository) in [
+        (json!({"organization": "other"}), "acme/shop"),
+        (json!({"organization": "other"}), "other/x"),
+        (json!({"repository": "acme/other"}), "acme/shop"),
+        (json!({"enterprise": "corp"}), "acme/shop"),
+    ] {
+        let mut site = Site::new(7);
+        let mut github = json!({"labels": ["x"], "credentials": {"token": {"name": "gh", "key": "other"}}});
+        github.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+        let workload = json!({"type": "github-actions", "config": {"github": github}});
+        site.create("RunnerPool", "a", &json!({"templateRef": {"name": "small"}, "scaling": {}, "workload": workload}));
+        site.pool(&json!({}));
+        site.run_for(5);
+        let id = site.push(super::hub::LABEL);
+        site.hear(completed(id, repository), [Name::new("ci", "a")].into());
+        site.run_for(200);
+        assert_eq!(site.left(), [""; 0], "{scope} {repository}");
+        // The machine of another job is not ended by it either.
+        let id = site.push(super::hub::LABEL);
+        site.run_for(90);
+        assert_eq!(counts(&site.status())[3], 1, "{scope} {repository}");
+        let runner = site.hub.runners.values().next().unwrap().name.clone();
+        site.hear(Facts { runner: Some(runner), ..completed(id + 1_000, repository) }, [Name::new("ci", "a")].into());
+        site.run_for(120);
+        assert_eq!(site.left(), [""; 0], "{scope} {repository}");
+    }
+}
+
+/// A pool may name any organisation: only a login shows that it is in these hands.
+#[test]
+fn an_event_is_not_taken_for_a_pool_whose_login_never_worked() {
+    let mut site = Site::new(8);
+    site.refuses_logins = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.webhooks = true;
+    site.push(super::hub::LABEL);
+    site.run_for(20);
+    assert_eq!(site.hypervisor.clones, 0);
+}
+
+#[test]
+fn jobs_for_the_machines_of_github_are_not_kept() {
+    let mut site = Site::new(9);
+    site.webhooks = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.hear(
+        Facts { state: State::Queued, labels: ["ubuntu-latest".to_owned()].into(), ..completed(77, "acme/shop") },
+        [Name::new("ci", "linux")].into(),
+    );
+    site.hear(
+        Facts { state: State::Queued, labels: ["self-hosted".to_owned()].into(), ..completed(78, "acme/shop") },
+        [Name::new("ci", "linux")].into(),
+    );
+    site.run_for(5);
+    assert_eq!(site.jobs(), [78], "what asks for a runner of somebody's own is shown, even if no pool has it");
 }

@@ -7,9 +7,10 @@ use super::random::Random;
 use crate::bootstrap::{Registry, Reply as Bootstrapped};
 use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{self, Operation, Power};
-use crate::inbox::Received;
+use crate::inbox::{Received, Signed};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::notice::Notice;
+use crate::object::Name;
 use crate::outside::{Answer, Ask, Minted, Reply, Request};
 use crate::{bootstrap as border, forge};
 use bootstrap::{Attestation, Config as GuestConfig, End, EndReason, Exchange, Phase, Report, Secret, Step};
@@ -50,6 +51,7 @@ pub(super) struct Site {
     pub(super) random: Random,
     pub(super) has_faults: bool,
     pub(super) webhooks: bool,
+    pub(super) refuses_logins: bool,
     /// How each job stood when webhooks were sent last.
     announced: BTreeSet<(u64, String)>,
     now: u64,
@@ -80,6 +82,7 @@ impl Site {
             random: Random(seed.wrapping_mul(6_271).wrapping_add(3)),
             has_faults: false,
             webhooks: false,
+            refuses_logins: false,
             announced: BTreeSet::new(),
             now: 0,
             started: 0,
@@ -202,9 +205,15 @@ impl Site {
                 started: None,
                 completed: None,
             };
-            let (source, at) = (Source::Webhook, wall(self.now));
-            self.inbox.push(Received::Job(Box::new(Observation { source, at, facts })));
+            let pools = self.api.all("RunnerPool").iter().map(|(namespace, name)| Name::new(namespace, name)).collect();
+            self.hear(facts, pools);
         }
+    }
+
+    /// A webhook that was signed with the secrets of these pools.
+    pub(super) fn hear(&mut self, facts: Facts, pools: BTreeSet<Name>) {
+        let observation = Observation { source: Source::Webhook, at: wall(self.now), facts };
+        self.inbox.push(Received::Job(Box::new(Signed { observation, pools })));
     }
 
     /// What guests do.
@@ -356,6 +365,11 @@ impl Site {
                     let none = forge::Jobs { read, ..forge::Jobs::default() };
                     vec![Event::Elsewhere(number, Answer::Forge(Ok(forge::Answer::Jobs(none))))]
                 }
+                forge::Ask::Check if self.refuses_logins => {
+                    let failure =
+                        forge::Failure::Configuration { message: "bad credentials".into(), remedy: "".into() };
+                    vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))]
+                }
                 ask => self.ask_hub(number, &ask),
             },
             Command::Elsewhere(number, Request::ForgetForge(_)) => {
@@ -470,6 +484,12 @@ impl Site {
             }
         }
         left
+    }
+
+    /// The ids of the jobs that are known.
+    pub(super) fn jobs(&self) -> Vec<u64> {
+        let all = self.core.jobs().flat_map(|(_, dispatch)| dispatch.table().all());
+        all.filter_map(|job| job.facts.key.short().parse().ok()).collect()
     }
 
     /// The status of the pool.

@@ -4,7 +4,11 @@ use super::reply::{self, Reply, again, discard, text, unread};
 use super::{Count, WEBHOOK};
 use crate::fleet::border::Border;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict};
+use fleet::forge::Hidden;
+use fleet::inbox::Signed;
+use fleet::jobs::Observation;
+use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict, signers};
+use fleet::object::Name;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use runtime::bounded::{Ended, Memory, Service, read};
@@ -57,12 +61,12 @@ impl Webhooks {
 
     /// Judges a webhook, and passes on what it says.
     fn take(&self, delivery: &Delivery<'_>) -> (&'static str, Reply) {
-        let secrets = self.border.webhook_secrets();
-        let secrets: Vec<&[u8]> = secrets.iter().map(|secret| secret.expose().as_bytes()).collect();
+        let known = self.border.webhook_secrets();
+        let secrets: Vec<&[u8]> = known.iter().map(|(_, secret)| secret.expose().as_bytes()).collect();
         let receive = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         let found = receive().receive(delivery, &secrets, Timestamp::now());
         if let Verdict::Accepted(observation) = &found
-            && self.border.observed(observation.clone()).is_err()
+            && self.border.observed(signed(observation, signers(delivery, &secrets), &known)).is_err()
         {
             receive().forget(delivery);
             return not_taken("behind");
@@ -101,6 +105,12 @@ impl Service for Webhooks {
     fn ended(&self, why: Ended) {
         (self.count)(WEBHOOK, reply::ended(why));
     }
+}
+
+/// What a webhook says, for the pools whose secrets have signed it.
+fn signed(observation: &Observation, signers: Vec<usize>, known: &[(Name, Hidden)]) -> Signed {
+    let pools = signers.into_iter().filter_map(|place| known.get(place)).map(|(pool, _)| pool.clone()).collect();
+    Signed { observation: observation.clone(), pools }
 }
 
 fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -171,6 +171,7 @@ async fn slow_heads_and_slow_bodies_are_given_up_and_counted() {
 async fn a_replica_that_does_not_lead_and_one_that_is_behind_have_it_delivered_again() {
     let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
     border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
+    border.set_webhook_secrets("team/other", vec!["another secret".to_owned().into()]);
     let service = Arc::new(Webhooks::new(border.clone(), counted.count()));
     tokio::spawn(serve(listener, || Tls::Off, OF_WEBHOOKS, service));
     let scene = Scene { address, border, counted };
@@ -181,7 +182,8 @@ async fn a_replica_that_does_not_lead_and_one_that_is_behind_have_it_delivered_a
     assert_eq!(status(&scene.send(&request).await), 202, "it is no repetition");
     // As many as may wait for a core that hangs.
     let Received::Job(one) = received(&scene.border).await.remove(0) else { panic!("no job") };
-    while scene.border.observed(one.clone()).is_ok() {}
+    assert_eq!(one.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ci/linux"], "whose secret it is");
+    while scene.border.observed((*one).clone()).is_ok() {}
     let request = signed("workflow_job", "b", &job(2));
     let answer = scene.send(&request).await;
     assert!(status(&answer) == 503 && scene.counted.of(WEBHOOK, "behind") == 1, "{answer}");
