@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 /// What the owner of an enterprise begins with, in place of an organisation.
 pub const ENTERPRISE: &str = "enterprises/";
 
+/// The label that every runner of somebody's own has, unless they leave it out.
+const SELF_HOSTED: &str = "self-hosted";
+
 /// Where runners are registered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
@@ -91,6 +94,16 @@ impl Pool {
         };
         is_same_group && self.serves(&job.repository) && job.labels.is_subset(&self.labels)
     }
+}
+
+/// Whether a job is ours: it asks for a runner of somebody's own or for a label of a pool, or runs on a runner of ours. Others run on the
+/// machines of the CI platform.
+pub fn concerns(job: &Facts, pools: &[Pool], prefix: &str) -> bool {
+    matches!(job.key, JobKey::Request { .. })
+        || job.labels.is_empty()
+        || job.labels.contains(SELF_HOSTED)
+        || job.runner.as_ref().is_some_and(|runner| runner.starts_with(prefix))
+        || pools.iter().any(|pool| !pool.labels.is_disjoint(&job.labels))
 }
 
 /// The pools that may run a job, the preferred one first: by priority, then the one with the fewest labels that the job does not ask for.
@@ -221,7 +234,7 @@ impl Wait {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Pool, Scope, candidates, missing_labels};
+    use super::{Pool, Scope, candidates, concerns, missing_labels};
     use crate::jobs::job::{Facts, JobKey, Repository, State};
     use crate::object::Name;
     use api::fleet::Scaling;
@@ -310,6 +323,17 @@ pub(super) mod tests {
         let mut request = job(1, "acme/web", &["other"]);
         request.key = JobKey::Request { scale_set: 7, id: 1 };
         assert_eq!(names(&request, &pools), ["a"], "GitHub has assigned it");
+    }
+
+    #[test]
+    fn jobs_for_the_machines_of_github_are_none_of_ours() {
+        let pools = [pool("a", &["self-hosted", "pve"])];
+        let is_ours = |labels: &[&str]| concerns(&job(1, "acme/shop", labels), &pools, "vp-");
+        assert!(!is_ours(&["ubuntu-latest"]) && !is_ours(&["windows-2022"]));
+        assert!(is_ours(&["self-hosted", "gpu"]) && is_ours(&["pve"]) && is_ours(&["pve", "gpus"]) && is_ours(&[]));
+        let mut running = job(1, "acme/shop", &["ubuntu-latest"]);
+        running.runner = Some("vp-1".into());
+        assert!(concerns(&running, &pools, "vp-"));
     }
 
     #[test]

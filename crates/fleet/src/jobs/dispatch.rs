@@ -242,6 +242,7 @@ impl Dispatch {
     pub fn decide(&mut self, objects: Objects<'_>, now: Now) -> Decision {
         let mut decision = Decision { wake: now.monotonic.after(LIST_JOBS.1), ..Decision::default() };
         self.table.prune(now.wall);
+        self.table.forget(|facts| !demand::concerns(facts, objects.pools, &self.prefix));
         self.name_runners(objects);
         self.read_lists(objects, now);
         let supply = self.decide_runners(objects, now, &mut decision);

@@ -235,6 +235,11 @@ impl Table {
         self.by_runner.retain(|_, key| jobs.contains_key(key));
     }
 
+    /// Forgets these jobs.
+    pub fn forget(&mut self, which: impl Fn(&Facts) -> bool) {
+        self.jobs.retain(|_, job| !which(&job.facts));
+    }
+
     /// Forgets the job that ended first; false if none has.
     fn drop_one(&mut self) -> bool {
         let ended = self.jobs.iter().filter(|(_, job)| !job.is_open()).min_by_key(|(_, job)| job.changed);
