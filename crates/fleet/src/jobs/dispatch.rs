@@ -18,8 +18,11 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often jobs are listed while some are open or machines exist, and otherwise.
+/// How often jobs are listed, and while none is open, no machine exists and webhooks or a scale set are heard of. What has not changed since
+/// the last list costs nothing.
 const LIST_JOBS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
+/// A source works that was heard of since.
+const LATELY: Duration = Duration::from_secs(3_600);
 /// How often runners are listed while machines exist, and otherwise.
 const LIST_RUNNERS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 /// After a list or a look-up that failed.
@@ -53,6 +56,8 @@ pub struct Dispatch {
     assigned: BTreeMap<u64, ((u64, u64), u32)>,
     allowances: BTreeMap<String, Allowance>,
     job_polls: BTreeMap<String, Poll>,
+    /// When a webhook or a scale set was heard of last, by the owner of the repository.
+    heard: BTreeMap<String, Moment>,
     runner_polls: BTreeMap<Scope, Poll>,
     look_ups: BTreeMap<JobKey, (Repository, Poll)>,
     waits: BTreeMap<JobKey, Wait>,
@@ -74,6 +79,7 @@ impl Dispatch {
             assigned: BTreeMap::new(),
             allowances: BTreeMap::new(),
             job_polls: BTreeMap::new(),
+            heard: BTreeMap::new(),
             runner_polls: BTreeMap::new(),
             look_ups: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -459,7 +465,8 @@ impl Dispatch {
         for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
             let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.is_of(owner));
             let runs: BTreeSet<u64> = open.map(|job| job.facts.run).collect();
-            let is_active = !runs.is_empty() || !objects.claims.is_empty();
+            let is_heard = self.heard.iter().any(|(one, at)| is_below(one, owner) && now.monotonic < at.after(LATELY));
+            let is_active = !runs.is_empty() || !objects.claims.is_empty() || !is_heard;
             let cost = u32::try_from(runs.len()).unwrap_or(u32::MAX).saturating_add(2);
             let poll = self.job_polls.entry(owner.clone()).or_default();
             poll.hurry(is_active, LIST_JOBS, now.monotonic);
