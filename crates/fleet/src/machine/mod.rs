@@ -255,7 +255,7 @@ fn deletion(end: End) -> Draft {
 }
 
 /// The reasons for which the operator deletes a claim.
-const ENDS: [&str; 8] = [
+const ENDS: [&str; 10] = [
     "VMShutdownDetected",
     "Expired",
     "MaxLifetimeReached",
@@ -264,6 +264,8 @@ const ENDS: [&str; 8] = [
     "RunnerNotStarted",
     "RunnerOffline",
     "RunnerRemoved",
+    "GuestFailed",
+    "RunnerDeprecated",
 ];
 
 fn drain(observed: &Observed<'_>) -> Draft {

@@ -4,6 +4,7 @@ use super::site::Site;
 use crate::jobs::job::{Facts, JobKey, Repository, State};
 use crate::notice::Notice;
 use crate::object::Name;
+use bootstrap::Step;
 use serde_json::{Value, json};
 
 fn condition(status: &Value, kind: &str) -> (String, String) {
@@ -240,4 +241,31 @@ fn jobs_for_the_machines_of_github_are_not_kept() {
     );
     site.run_for(5);
     assert_eq!(site.jobs(), [78], "what asks for a runner of somebody's own is shown, even if no pool has it");
+}
+
+/// Steps before a guest has proved who it is are only seen by the machine that stops.
+#[test]
+fn a_claim_ends_with_the_reason_that_its_guest_gave_for_every_step() {
+    use Step::{Credentials, Download, Idle, Job, Start, Unpack, Verify};
+    for step in [Download, Verify, Unpack, Credentials, Start, Idle, Job] {
+        let mut site = Site::new(10);
+        site.webhooks = true;
+        site.fails_at = Some(step);
+        site.pool(&json!({}));
+        site.run_for(5);
+        site.push(super::hub::LABEL);
+        // As long as a job takes: until then GitHub says that its runner is busy.
+        site.run_for(90);
+        let expected = format!("StepFailed at {step:?}: the disk is full");
+        let reasons = site.reasons();
+        let found = reasons.iter().find(|(reason, _)| reason == "GuestFailed");
+        assert!(
+            found.is_some_and(|(_, message)| message.starts_with(&expected) && message.len() <= 1_000),
+            "{reasons:?}"
+        );
+        assert!(!reasons.iter().any(|(reason, _)| reason == "VMShutdownDetected"), "{reasons:?}");
+        site.fails_at = None;
+        site.run_for(600);
+        assert_eq!(site.left(), [""; 0], "{step:?}");
+    }
 }

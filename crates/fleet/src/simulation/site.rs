@@ -52,6 +52,8 @@ pub(super) struct Site {
     pub(super) has_faults: bool,
     pub(super) webhooks: bool,
     pub(super) refuses_logins: bool,
+    /// At this step every guest fails.
+    pub(super) fails_at: Option<Step>,
     /// How each job stood when webhooks were sent last.
     announced: BTreeSet<(u64, String)>,
     now: u64,
@@ -83,6 +85,7 @@ impl Site {
             has_faults: false,
             webhooks: false,
             refuses_logins: false,
+            fails_at: None,
             announced: BTreeSet::new(),
             now: 0,
             started: 0,
@@ -255,7 +258,8 @@ impl Site {
                 Bootstrapped::Granted(grant) => {
                     let runner: u64 = grant.jit_config.expose().trim_start_matches("jit-").parse().unwrap();
                     guest.report = Some((grant.report_token, runner));
-                    if let Some(found) = self.hub.runners.get_mut(&runner) {
+                    let starts = self.fails_at.is_none_or(|step| step >= Step::Idle);
+                    if let Some(found) = self.hub.runners.get_mut(&runner).filter(|_| starts) {
                         found.is_online = true;
                     }
                     return true;
@@ -264,6 +268,14 @@ impl Site {
                 Bootstrapped::Accepted(_) => panic!("an exchange is not a report"),
             }
         };
+        if let Some(step) = self.fails_at {
+            let message = format!("the disk is full {}", "x".repeat(5_000));
+            let (reason, exit_code, log) = (EndReason::StepFailed, None, String::new());
+            let end = End { claim, reason, step, message, ran_job: step == Step::Job, exit_code, log };
+            let answer = self.registry.end(&report, &end);
+            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+            return false;
+        }
         let found = self.hub.runners.get(&runner);
         let job = found.and_then(|runner| runner.job);
         let phase = if job.is_some() { Phase::Running } else { Phase::Idle };
@@ -484,6 +496,15 @@ impl Site {
             }
         }
         left
+    }
+
+    /// What the condition Ready of any claim has said: reason and message.
+    pub(super) fn reasons(&self) -> BTreeSet<(String, String)> {
+        let claims = self.api.log.iter().filter(|(_, key, _)| key.0 == "MachineClaim");
+        let conditions = claims.filter_map(|(_, _, object)| object.as_ref()?["status"]["conditions"].as_array());
+        let ready = conditions.flatten().filter(|condition| condition["type"] == "Ready");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        ready.map(|condition| (text(&condition["reason"]), text(&condition["message"]))).collect()
     }
 
     /// The ids of the jobs that are known.
