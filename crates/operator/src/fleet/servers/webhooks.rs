@@ -1,5 +1,6 @@
 //! Receives webhooks. What is surely none of ours is refused before its body is read.
 
+use super::leader::{Leader, Which};
 use super::reply::{self, Reply, again, discard, text, unread};
 use super::{Count, WEBHOOK};
 use crate::fleet::border::Border;
@@ -12,7 +13,7 @@ use fleet::object::Name;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use runtime::bounded::{Ended, Memory, Service, read};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ const PAUSE: u64 = 5;
 /// The receiver of webhooks.
 pub(super) struct Webhooks {
     border: Arc<Border>,
+    leader: Option<Arc<Leader>>,
     receiver: Mutex<Receiver>,
     memory: Memory,
     /// How long a body may take.
@@ -36,8 +38,8 @@ pub(super) struct Webhooks {
 }
 
 impl Webhooks {
-    pub(super) fn new(border: Arc<Border>, count: Count) -> Webhooks {
-        Webhooks { border, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
+    pub(super) fn new(border: Arc<Border>, leader: Option<Arc<Leader>>, count: Count) -> Webhooks {
+        Webhooks { border, leader, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
     }
 
     /// What is refused without its body: why in one word, and the answer.
@@ -100,6 +102,17 @@ impl Service for Webhooks {
         };
         (self.count)(WEBHOOK, result);
         reply
+    }
+
+    async fn elsewhere(&self, peer: IpAddr) -> Option<SocketAddr> {
+        match &self.leader {
+            Some(leader) if !self.border.is_open() => leader.address(Which::Webhooks, peer).await,
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) {
+        (self.count)(WEBHOOK, reply::PASSED_ON);
     }
 
     fn ended(&self, why: Ended) {
