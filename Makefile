@@ -93,7 +93,8 @@ locked-faults: build
 	@'$(CARGO_TARGET_DIR)/debug/virtpilot-playground' prepare
 	VIRTPILOT_ALL_FAULTS=1 VIRTPILOT_CLUSTERS=50 cargo test --workspace --locked --test it -- --nocapture \
 	  whatever_goes_wrong on_random_clusters of_random_clusters
-	VIRTPILOT_SEEDS=10000 cargo test --profile fuzz --package fleet --locked --lib -- a_seeded_simulation
+	VIRTPILOT_SEEDS=10000 cargo test --profile fuzz --package fleet --locked --lib -- \
+	  a_seeded_simulation every_job_is_run_once every_job_runs_once
 
 locked-fuzz: build
 	@'$(CARGO_TARGET_DIR)/debug/xtask' fuzz '$(or $(FUZZ_SECONDS),60)'

@@ -19,7 +19,7 @@ const ALL: &str = "all that reach a cluster";
 const RUN: &str = "run";
 
 /// The environment variables that are read.
-pub const VARIABLES: [Variable; 22] = [
+pub const VARIABLES: [Variable; 23] = [
     variable(
         "KUBECONFIG",
         ALL,
@@ -45,6 +45,7 @@ pub const VARIABLES: [Variable; 22] = [
     variable("LOG_FORMAT", RUN, "text or json, as `--log-format`"),
     variable("POD_NAME", RUN, "the name under which this replica leads; without it `HOSTNAME`"),
     variable("HOSTNAME", RUN, "the same where `POD_NAME` is not set"),
+    variable("POD_IP", RUN, "the address of the pod, to which other replicas of the fleet pass on webhooks and guests"),
     variable("METRICS_SECURE", RUN, "as `--metrics-secure`"),
     variable("METRICS_CERT_PATH", RUN, "as `--metrics-cert-path`"),
     variable("WEBHOOK_BIND_ADDRESS", RUN, "as `--webhook-bind-address`"),

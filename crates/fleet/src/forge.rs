@@ -336,6 +336,8 @@ pub struct Runner {
 pub struct Jobs {
     /// The jobs, by id.
     pub jobs: BTreeMap<JobId, Job>,
+    /// The repositories whose jobs were read: only of these nothing else is open.
+    pub read: BTreeSet<RepositoryName>,
     /// Repositories whose jobs could not be read, and why. Nothing is known of their jobs.
     pub unread: BTreeMap<RepositoryName, String>,
 }

@@ -6,6 +6,7 @@ use crate::users::User;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -31,6 +32,11 @@ pub(crate) fn start(
     output: &Arc<Output>,
     events: &Sender<Event>,
 ) -> Result<u32, String> {
+    let program = folder.join("run.sh");
+    let is_executable = std::fs::metadata(&program).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
+    if !is_executable {
+        return Err(format!("{} is no program: name a folder or an archive with GitHub's runner", program.display()));
+    }
     let mut child = command(folder, user).spawn().map_err(|error| format!("could not start run.sh: {error}"))?;
     let id = child.id();
     let (finished, all_finished) = channel();

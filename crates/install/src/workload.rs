@@ -65,6 +65,10 @@ fn network_policy(settings: &Settings) -> Value {
         egress.push(json!({"ports": settings.fleet.hypervisor_ports.iter().map(tcp).collect::<Vec<_>>()}));
         egress.push(json!({"ports": dns}));
         ingress.extend([tcp(&WEBHOOKS), tcp(&BOOTSTRAP)]);
+        // A replica that does not lead passes on to the one that does.
+        egress.push(json!({
+            "to": [{"podSelector": {"matchLabels": pod_labels(settings)}}], "ports": [tcp(&WEBHOOKS), tcp(&BOOTSTRAP)],
+        }));
     }
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -136,7 +140,9 @@ fn container(settings: &Settings) -> Value {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let probe = |path: &str, period: u32| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": period, "timeoutSeconds": 5});
     let mut env = vec![field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")];
-    if settings.products != Products::Fleet {
+    if settings.products == Products::Fleet {
+        env.push(field("POD_IP", "status.podIP"));
+    } else {
         let image = &settings.metrics_exporter_image;
         env.push(json!({"name": "RELATED_IMAGE_KUBEVIRT_METRICS_EXPORTER", "value": image}));
     }

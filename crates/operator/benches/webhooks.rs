@@ -60,7 +60,7 @@ fn serve() -> SocketAddr {
             let bound = Some(BindAddress::Host(address.to_string()));
             let settings =
                 Settings { webhooks: bound, webhook_certificate: None, bootstrap: None, bootstrap_address: None };
-            receive_webhooks(&settings, &border, "fleet", Arc::new(|_, _| {})).await.unwrap();
+            receive_webhooks(&settings, &border, "fleet", None, Arc::new(|_, _| {})).await.unwrap();
             ready.send(()).unwrap();
             loop {
                 border.receive().await;

@@ -8,7 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Limits {
     pub life: Duration,
 }
 
+/// Who does not accept a connection by then is not there.
+const CONNECT: Duration = Duration::from_secs(3);
 /// The buffer of a connection, and so the longest head of a request.
 const BUFFER: usize = 16 * 1024;
 
@@ -35,6 +37,15 @@ const BUFFER: usize = 16 * 1024;
 pub trait Service: Send + Sync + 'static {
     /// Answers one request, within a time of its own.
     fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+
+    /// Where connections of a peer are passed on to, byte for byte; nothing if they are answered here.
+    fn elsewhere(&self, peer: IpAddr) -> impl Future<Output = Option<SocketAddr>> + Send {
+        let _ = peer;
+        async { None }
+    }
+
+    /// A connection was passed on.
+    fn passed_on(&self) {}
 
     /// A connection was ended before it had an answer.
     fn ended(&self, why: Ended);
@@ -74,14 +85,7 @@ pub async fn serve<S: Service>(
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let acceptor = match tls() {
-            Tls::Off => None,
-            Tls::With(acceptor) => Some(acceptor),
-            Tls::NotYet => {
-                service.ended(Ended::NoTls);
-                continue;
-            }
-        };
+        let tls = tls();
         if open.len() >= limits.connections {
             open.retain(|connection| !connection.handle.is_finished());
         }
@@ -92,7 +96,7 @@ pub async fn serve<S: Service>(
             service.ended(Ended::Evicted);
         }
         let is_answering = Arc::new(AtomicBool::new(false));
-        let connection = converse(stream, peer.ip(), acceptor, limits, service.clone(), is_answering.clone());
+        let connection = converse(stream, peer.ip(), tls, limits, service.clone(), is_answering.clone());
         let handle = tokio::spawn(tokio::time::timeout(limits.life, connection)).abort_handle();
         open.push(Open { handle, is_answering });
     }
@@ -107,13 +111,22 @@ struct Open {
 async fn converse<S: Service>(
     stream: TcpStream,
     peer: IpAddr,
-    acceptor: Option<TlsAcceptor>,
+    tls: Tls,
     limits: Limits,
     service: Arc<S>,
     is_answering: Arc<AtomicBool>,
 ) {
     // Answers are small, and nobody shall wait for their last packet.
     let _ = stream.set_nodelay(true);
+    let stream = match pass_on(stream, peer, &*service).await {
+        Some(stream) => stream,
+        None => return,
+    };
+    let acceptor = match tls {
+        Tls::Off => None,
+        Tls::With(acceptor) => Some(acceptor),
+        Tls::NotYet => return service.ended(Ended::NoTls),
+    };
     let stream = match tokio::time::timeout(limits.head, handshake(stream, acceptor)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(_)) => return service.ended(Ended::NoTls),
@@ -140,6 +153,16 @@ async fn converse<S: Service>(
     if ended.is_err_and(|error| error.is_timeout()) && !was_answered.load(Ordering::Relaxed) {
         service.ended(Ended::SlowHead);
     }
+}
+
+/// Passes a connection on until one of both sides ends it. It comes back if it is to be answered here, or nobody answers there.
+async fn pass_on<S: Service>(mut stream: TcpStream, peer: IpAddr, service: &S) -> Option<TcpStream> {
+    let connect = async { TcpStream::connect(service.elsewhere(peer).await?).await.ok() };
+    let Ok(Some(mut other)) = tokio::time::timeout(CONNECT, connect).await else { return Some(stream) };
+    let _ = other.set_nodelay(true);
+    service.passed_on();
+    let _ = tokio::io::copy_bidirectional(&mut stream, &mut other).await;
+    None
 }
 
 /// How much of bodies may be in memory at a time, of all connections together.

@@ -111,6 +111,9 @@ pub struct MachineClaimStatus {
     /// What its guest has proved, without any secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_info: Option<Box<BootstrapInfo>>,
+    /// Why its guest has ended, if that is not as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_failure: Option<Box<GuestFailure>>,
     /// Since when it is ready and not busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
@@ -245,6 +248,16 @@ pub struct BootstrapInfo {
     /// Whether it was asked to end unless a job runs.
     #[serde(default)]
     pub stop: bool,
+}
+
+/// Why the guest of a machine has ended, as it said itself, without any secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GuestFailure {
+    /// In one word.
+    pub reason: String,
+    /// The reason and the step of the guest, and what happened.
+    pub message: String,
 }
 
 /// Something that failed.

@@ -80,7 +80,7 @@ pub struct Github {
     /// The authorities that the certificate of an enterprise server comes from, as PEM; those of the system if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<SecretKeyRef>,
-    /// The secrets of the webhooks that send `workflow_job`; two while one is replaced.
+    /// The secrets of the webhooks that send `workflow_job`; two while one is replaced. An event is taken for the pools whose secret signed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     pub webhook_secrets: Vec<SecretKeyRef>,
@@ -105,7 +105,8 @@ pub struct Github {
     /// What ends a runner and its machine.
     #[serde(default)]
     pub limits: RunnerLimits,
-    /// How many machines repositories may have at a time. What several pools say about one repository or owner, the smallest number counts.
+    /// How many machines repositories of the pool may have at a time. Of what several pools say about one repository or owner, the smallest
+    /// number counts.
     #[serde(default)]
     pub quotas: JobQuotas,
 }

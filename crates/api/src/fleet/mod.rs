@@ -11,7 +11,7 @@ mod template;
 
 pub use crate::advisor::{Condition, Time, Truth};
 pub use claim::{
-    BootstrapInfo, ClaimPhase, ClaimPower, FailureClass, LastFailure, MachineClaim, MachineClaimSpec,
+    BootstrapInfo, ClaimPhase, ClaimPower, FailureClass, GuestFailure, LastFailure, MachineClaim, MachineClaimSpec,
     MachineClaimStatus, NetworkInfo, RunnerRecord, VmRef,
 };
 pub use cluster::{
@@ -24,8 +24,8 @@ pub use github::{
 };
 pub use measure::{Quantity, Span};
 pub use names::{
-    BOOTSTRAP_SECRET, BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER, LEASE,
-    MANAGED_BY, PREFIX, QUEUE, RETRY_RUNNER_VERSION, SAME_HYPERVISOR, VERSION,
+    BOOTSTRAP_SECRET, BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER,
+    LEADER_ADDRESS, LEASE, MANAGED_BY, PREFIX, QUEUE, RETRY_RUNNER_VERSION, SAME_HYPERVISOR, VERSION,
 };
 pub use pool::{
     Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Spares, Weekday, Workload,

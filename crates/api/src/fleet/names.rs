@@ -12,6 +12,8 @@ pub const FIELD_MANAGER: &str = "virtpilot-fleet";
 pub const BOOTSTRAP_SECRET: &str = "virtpilot-fleet-bootstrap";
 /// The Lease of its leader.
 pub const LEASE: &str = "virtpilot-fleet.hyperfleet.io";
+/// On that Lease: the name and the address of the pod that leads, and the ports of its webhooks and of its bootstrap endpoint (0: off).
+pub const LEADER_ADDRESS: &str = "hyperfleet.io/leader-address";
 /// The label, key and value, of objects that the fleet creates.
 pub const MANAGED_BY: (&str, &str) = ("hyperfleet.io/managed-by", "virtpilot-fleet");
 

@@ -1,6 +1,7 @@
-//! How many requests an address may make at the bootstrap endpoint, and how many wrong ones in the name of one claim.
+//! How many wrong requests an address may make at the bootstrap endpoint, and how many in the name of one claim.
 //!
-//! Many machines may share one address. So wrong requests count for the claim that they name: who guesses there keeps no other machine out.
+//! Many machines may share one address, and a replica passes on requests of all of them. So only what is wrong counts, and who guesses there
+//! keeps no other machine out.
 
 use bootstrap::Claim;
 use change::Moment;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// All requests of an address: 500 machines report twice in a minute.
+/// What is wrong of an address.
 const REQUESTS: Rate = Rate { burst: 300, every: Duration::from_millis(20) };
 /// Refused requests of an address in the name of one claim. A token has 256 bits: this is for whoever reads the log.
 const REFUSALS: Rate = Rate { burst: 10, every: Duration::from_secs(10) };
@@ -30,7 +31,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A request of an address; otherwise how long to wait.
+    /// A wrong request of an address; if there were too many, how long to wait.
     pub fn request(&mut self, address: IpAddr, now: Moment) -> Result<(), Duration> {
         let key = network(address);
         self.requests.check(&key, REQUESTS, now)?;
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_a_burst_of_requests_and_then_fifty_a_second() {
+    fn an_address_has_a_burst_of_wrong_requests_and_then_fifty_a_second() {
         let (mut limits, address) = (Limits::default(), IpAddr::from(Ipv4Addr::LOCALHOST));
         let taken = |limits: &mut Limits, now| (0..1_000).filter(|_| limits.request(address, now).is_ok()).count();
         assert_eq!(taken(&mut limits, at(0)), 300);

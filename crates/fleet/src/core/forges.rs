@@ -14,7 +14,6 @@ use crate::jobs::table::{List, LookUp};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::Request;
-use api::fleet::JobSource;
 use change::{Key, Kind, Moment};
 use jiff::Timestamp;
 use protocol::{Command, WatchTarget};
@@ -38,6 +37,8 @@ pub(super) struct Forge {
     /// The last check; nothing before the first one.
     checked: Option<Result<Vec<String>, Failure>>,
     is_checking: bool,
+    /// Whether a login has ever shown that the runners of this scope are in these hands.
+    is_proved: bool,
     /// Whether something has changed during a check.
     is_stale: bool,
     /// Why no machine can get its credentials, if so.
@@ -55,7 +56,6 @@ pub(super) enum Call {
     Jobs {
         api: String,
         owner: String,
-        only: Option<BTreeSet<Repository>>,
         asked: Timestamp,
     },
     LookUp {
@@ -102,6 +102,11 @@ impl Forge {
     /// The uid of its pool.
     pub(super) fn uid(&self) -> &str {
         &self.of.0
+    }
+
+    /// Whether a login has ever worked: a pool may name any organisation.
+    pub(super) fn is_proved(&self) -> bool {
+        self.is_proved
     }
 
     /// Whether the last check went well.
@@ -162,9 +167,12 @@ impl Core {
             .is_some_and(|forge| forge.api() != settings.as_ref().ok().map(|settings| settings.address.api.as_str()));
         let before = before.filter(|_| !is_moved);
         let is_known = before.is_some();
+        let scope = settings.as_ref().ok().map(|settings| &settings.scope);
+        let is_same = |forge: &Forge| forge.settings.as_ref().ok().map(|settings| &settings.scope) == scope;
         let forge = Forge {
             of,
             checked: before.as_ref().and_then(|forge| forge.checked.clone()),
+            is_proved: before.as_ref().is_some_and(|forge| forge.is_proved && is_same(forge)),
             is_checking: before.as_ref().is_some_and(|forge| forge.is_checking),
             is_stale: before.as_ref().is_some_and(|forge| forge.is_checking),
             no_endpoint: None,
@@ -264,6 +272,55 @@ impl Core {
         all.min_by_key(|(name, forge)| (!forge.is_connected(), *name)).map(|(name, _)| name.clone())
     }
 
+    /// Who lists the jobs of an owner, and of which repositories: each login sees others, and pools with the same one list together.
+    fn listers(&self, api: &str, owner: &str) -> Vec<(Name, Option<BTreeSet<RepositoryName>>)> {
+        let mut logins: Vec<Vec<(&Name, &Forge, &Settings)>> = Vec::new();
+        for (name, forge) in &self.ci.forges {
+            let Ok(settings) = &forge.settings else { continue };
+            if settings.address.api != api || settings.scope.owner != owner || !settings.polls() {
+                continue;
+            }
+            let is_same = |login: &&mut Vec<(&Name, &Forge, &Settings)>| {
+                login.iter().all(|(one, _, known)| {
+                    one.namespace == name.namespace
+                        && known.scope == settings.scope
+                        && known.github.credentials == settings.github.credentials
+                })
+            };
+            match logins.iter_mut().find(is_same) {
+                Some(login) => login.push((name, forge, settings)),
+                None => logins.push(vec![(name, forge, settings)]),
+            }
+        }
+        let is_connected = |login: &Vec<(&Name, &Forge, &Settings)>| login.iter().any(|found| found.1.is_connected());
+        match logins.iter().any(is_connected) {
+            true => logins.retain(is_connected),
+            false => logins.truncate(1),
+        }
+        let lister = |login: Vec<(&Name, &Forge, &Settings)>| {
+            let pool = login.iter().min_by_key(|(name, forge, _)| (!forge.is_connected(), *name))?.0.clone();
+            let name = |name: String| RepositoryName { owner: owner.to_owned(), name };
+            let named = login.iter().map(|(_, _, settings)| settings.repositories());
+            let all: Option<Vec<BTreeSet<String>>> = named.collect();
+            Some((pool, all.map(|all| all.into_iter().flatten().map(name).collect())))
+        };
+        logins.into_iter().filter_map(lister).collect()
+    }
+
+    /// Who looks up a job of a repository: another one after each failure, since not every login sees every repository.
+    fn viewer(&self, api: &str, repository: &Repository) -> Option<Name> {
+        let all = self.ci.forges.iter().filter_map(|(name, forge)| Some((name, forge, forge.settings.as_ref().ok()?)));
+        let rank = |forge: &Forge, settings: &Settings| (!forge.is_connected(), settings.scope.is_enterprise());
+        let mut found: Vec<_> = all
+            .filter(|(_, _, settings)| settings.address.api == api && covers(settings, repository))
+            .map(|(name, forge, settings)| (rank(forge, settings), name))
+            .collect();
+        found.sort();
+        let best = found.first()?.0;
+        found.retain(|(rank, _)| *rank == best);
+        found.get(self.ci.failed_look_ups % found.len()).map(|(_, name)| (*name).clone())
+    }
+
     /// Carries out what the jobs of a server ask for.
     pub(super) fn ask_for_jobs(&mut self, api: &str, ask: Ask) {
         let wall = self.now.wall;
@@ -282,19 +339,15 @@ impl Core {
                     .collect();
                 pools.iter().for_each(|pool| self.check_forge(pool));
             }
-            Ask::ListJobs(owner, only) => {
-                let Some(pool) = self.connection(&api, |settings| settings.scope.owner == owner && settings.polls())
-                else {
-                    // Nobody wants polls; another generation of a pool begins them again.
-                    return;
-                };
-                let repositories = only.as_ref().map(|only| only.iter().map(repository_name).collect());
-                let call = Call::Jobs { api, owner, only, asked: wall };
-                self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
+            Ask::ListJobs(owner) => {
+                // If nobody wants polls, another generation of a pool begins them again.
+                for (pool, repositories) in self.listers(&api, &owner) {
+                    let call = Call::Jobs { api: api.clone(), owner: owner.clone(), asked: wall };
+                    self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
+                }
             }
             Ask::LookUp(repository, key) => {
-                let is_of = |settings: &Settings| covers(settings, &repository);
-                let (Some(pool), JobKey::Job { id, .. }) = (self.connection(&api, is_of), key) else {
+                let (Some(pool), JobKey::Job { id, .. }) = (self.viewer(&api, &repository), key) else {
                     return self.tell(&api, Event::LookedUp { key, asked: wall, answer: LookUp::Failed });
                 };
                 let ask = forge::Ask::Job { repository: repository_name(&repository), id: forge::JobId(id) };
@@ -351,13 +404,13 @@ impl Core {
         let message = answer.as_ref().err().map(Failure::to_string);
         match (call, answer) {
             (Call::Check(pool), answer) => self.take_check(&pool, answer),
-            (Call::Jobs { api, owner, only, asked }, answer) => {
+            (Call::Jobs { api, owner, asked }, answer) => {
                 self.pause(&api, &owner, limited);
                 let event = match answer {
                     Ok(forge::Answer::Jobs(found)) => {
-                        let unread = found.unread.keys().map(repository).collect();
+                        let read = found.read.iter().map(repository).collect();
                         let jobs = found.jobs.values().filter_map(facts).collect();
-                        Event::Listed(Box::new(List { owner, only, unread, asked, jobs }))
+                        Event::Listed(Box::new(List { owner, read, asked, jobs }))
                     }
                     _ => {
                         self.notify(Notice::ForgeFailed { what: "list jobs", message: message.unwrap_or_default() });
@@ -372,7 +425,10 @@ impl Core {
                     Ok(forge::Answer::Job(Some(job))) => {
                         facts(&job).map_or(LookUp::Failed, |facts| LookUp::Found(Box::new(facts)))
                     }
-                    _ => LookUp::Failed,
+                    _ => {
+                        self.ci.failed_look_ups += 1;
+                        LookUp::Failed
+                    }
                 };
                 self.tell(&api, Event::LookedUp { key, asked, answer });
             }
@@ -433,6 +489,8 @@ impl Core {
             Err(failure) => Err(failure),
         });
         let is_stale = std::mem::take(&mut forge.is_stale);
+        // What was checked while the pool changed was perhaps another scope.
+        forge.is_proved |= !is_stale && matches!(forge.checked, Some(Ok(_)));
         let of = forge.settings.as_ref().ok().map(|found| (found.address.api.clone(), found.scope.owner.clone()));
         if let (Some((api, owner)), Some((limit, remaining, reset))) = (of, limits) {
             self.tell(&api, Event::Limits { owner, limit, remaining, reset });
@@ -479,13 +537,8 @@ impl Core {
     }
 }
 
-/// Whether the fleet hears of jobs of a repository from a source, as these settings want it.
-pub(super) fn hears(source: JobSource, settings: &Settings, repository: &Repository) -> bool {
-    settings.sources.contains(&source) && covers(settings, repository)
-}
-
 /// Whether jobs of a repository can come to the runners of these settings.
-fn covers(settings: &Settings, repository: &Repository) -> bool {
+pub(super) fn covers(settings: &Settings, repository: &Repository) -> bool {
     let name = repository_name(repository);
     settings.address.scope.covers(&name)
 }

@@ -17,7 +17,7 @@ use crate::machine::{Sight, Step};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::{Ask, Minted, Reply, Request};
-use api::fleet::{BootstrapInfo, MachineClaimStatus, RunnerRecord, Span};
+use api::fleet::{BootstrapInfo, GuestFailure, MachineClaimStatus, RunnerRecord, Span};
 use bootstrap::{Attestation, Config, EndReason, Secret};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -28,6 +28,8 @@ const SHORTEST_TOKEN_LIFE: Duration = Duration::from_secs(5 * 60);
 const LEAST_LEFT: Duration = Duration::from_secs(3 * 60);
 /// A runner that is not connected for a day is removed by GitHub, so that its credentials are of no use any more.
 const CREDENTIALS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
+/// So many characters of what a guest says are in the status of its claim.
+const LONGEST_MESSAGE: usize = 1_000;
 
 /// What is known of the runner and the guest of a claim.
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub(super) struct Hosted {
     pub(super) held: String,
     pub(super) was_drained: bool,
     /// Why the guest has ended, unless it is as it should be.
+    said: Option<Box<GuestFailure>>,
+    /// The same, if it had no job.
     pub(super) failure: Option<String>,
 }
 
@@ -57,7 +61,8 @@ impl Hosted {
     pub(super) fn new(status: &MachineClaimStatus) -> Hosted {
         let runner = status.runner.as_deref().cloned();
         let info = status.bootstrap_info.as_deref().cloned();
-        Hosted { runner, info, held: "its runner is looked for".to_owned(), ..Hosted::default() }
+        let said = status.guest_failure.clone();
+        Hosted { runner, info, said, held: "its runner is looked for".to_owned(), ..Hosted::default() }
     }
 
     /// For a decision about the claim.
@@ -66,6 +71,7 @@ impl Hosted {
             has_asked: self.info.as_ref().is_some_and(|info| info.nonce.is_some()),
             held: self.released.is_none().then_some(self.held.as_str()),
             ended: self.released,
+            failure: self.said.as_deref().map(|said| (said.reason.as_str(), said.message.as_str())),
             job_timeout,
         }
     }
@@ -112,6 +118,7 @@ impl Hosted {
     pub(super) fn complete(&self, phase: Option<&Phase>, status: &mut MachineClaimStatus) {
         status.runner = self.runner.clone().map(Box::new);
         status.bootstrap_info = self.info.clone().map(Box::new);
+        status.guest_failure.clone_from(&self.said);
         status.idle_since = match phase {
             Some(Phase::Online(since)) => Some(shown(*since)),
             _ => None,
@@ -301,7 +308,7 @@ impl Core {
                 }
                 for one in received {
                     match one {
-                        Received::Job(observation) => self.observed(&observation),
+                        Received::Job(signed) => self.observed(&signed),
                         Received::Guest(notice) => self.guest_said(notice),
                     }
                 }
@@ -383,14 +390,18 @@ impl Core {
             GuestNotice::Ended(end) => {
                 let is_expected = end.reason.is_expected();
                 let mut message = format!("{:?} at {:?}: {}", end.reason, end.step, end.message);
+                let said = GuestFailure {
+                    reason: reason(end.reason).to_owned(),
+                    message: message.chars().take(LONGEST_MESSAGE).collect(),
+                };
                 if !end.log.trim().is_empty() {
                     message = format!("{message}; the end of its output: {}", end.log.trim());
                 }
                 if let Some(hosted) = self.claims.get_mut(&name).and_then(|managed| managed.runner.as_deref_mut())
-                    && !end.ran_job
                     && !is_expected
                 {
-                    hosted.failure = Some(end.message.clone());
+                    hosted.said = Some(Box::new(said));
+                    hosted.failure = (!end.ran_job).then(|| end.message.clone());
                 }
                 let reason = reason(end.reason);
                 self.notify(Notice::GuestEnded { claim: name, uid, reason, is_expected, message });

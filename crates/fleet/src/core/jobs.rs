@@ -1,10 +1,11 @@
 //! Jobs and runners: what is known goes into their state machine, and what it decides is asked for and carried out.
 
 use super::claims::KIND as CLAIM;
-use super::forges::{Call, Forge, hears};
+use super::forges::{Call, Forge, covers};
 use super::{Core, Due};
 use crate::conditions;
 use crate::conditions::{merge, wanted};
+use crate::inbox::Signed;
 use crate::jobs::assign::Scale;
 use crate::jobs::chronicle::Chronicle;
 use crate::jobs::demand::Wait;
@@ -23,6 +24,8 @@ use std::time::Duration;
 
 /// A guest asks every two seconds for the credentials of its runner. One that does not is offered them again after this.
 const OFFERED: Duration = Duration::from_secs(30);
+/// No more organisations of an enterprise are remembered.
+const MOST_ORGANIZATIONS: usize = 10_000;
 
 /// Everything about jobs and runners. All of it is found out again after a restart.
 #[derive(Debug, Default)]
@@ -33,6 +36,9 @@ pub(super) struct Ci {
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) phases: BTreeMap<Name, Phase>,
     pub(super) scale: BTreeMap<Name, Scale>,
+    /// The organisations of the enterprises of each server, as events have named them.
+    organizations: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+    pub(super) failed_look_ups: usize,
     pub(super) is_receiving: bool,
     /// Whether guests are answered.
     pub(super) is_open: bool,
@@ -40,6 +46,22 @@ pub(super) struct Ci {
     pub(super) chronicle: Chronicle,
     /// In which namespace the queue is published, and by whom; nothing if it is not.
     pub(super) publisher: Option<(String, Operator)>,
+}
+
+impl Ci {
+    /// The organisations of the enterprise that these settings are of, as far as they are known.
+    fn organizations_of(&self, settings: &Settings) -> Option<&BTreeSet<String>> {
+        self.organizations.get(&settings.address.api)?.get(&settings.scope.owner)
+    }
+
+    /// Organisations belong to an enterprise.
+    fn belong(&mut self, settings: &Settings, owners: impl IntoIterator<Item = String>) {
+        let server = self.organizations.entry(settings.address.api.clone()).or_default();
+        let known = server.entry(settings.scope.owner.clone()).or_default();
+        let room = MOST_ORGANIZATIONS.saturating_sub(known.len());
+        let news: Vec<String> = owners.into_iter().filter(|owner| !known.contains(owner)).take(room).collect();
+        known.extend(news);
+    }
 }
 
 impl Core {
@@ -50,19 +72,37 @@ impl Core {
         self.due.insert(Due::Jobs);
     }
 
-    /// Takes what a webhook says about a job.
-    pub(super) fn observed(&mut self, observation: &crate::jobs::Observation) {
+    /// Takes what a webhook says about a job: for the pools whose secret has signed it, once their logins have worked.
+    pub(super) fn observed(&mut self, signed: &Signed) {
+        let observation = &signed.observation;
         let repository = &observation.facts.repository;
-        let heard: BTreeSet<String> = self
-            .ci
-            .forges
-            .values()
-            .filter_map(|forge| forge.settings.as_ref().ok())
-            .filter(|settings| hears(JobSource::Webhook, settings, repository))
-            .map(|settings| settings.address.api.clone())
+        let proved = self.ci.forges.iter().filter(|(_, forge)| forge.is_proved());
+        let all: Vec<(&Name, &Settings)> = proved
+            .filter_map(|(name, forge)| Some((name, forge.settings.as_ref().ok()?)))
+            .filter(|(_, settings)| covers(settings, repository))
             .collect();
-        for api in heard {
-            self.tell(&api, Event::Observed(Box::new(observation.clone())));
+        let has_signed = |name: &Name, settings: &Settings| {
+            settings.sources.contains(&JobSource::Webhook) && signed.pools.contains(name)
+        };
+        let signers: Vec<Settings> =
+            all.iter().filter(|(name, found)| has_signed(name, found)).map(|(_, found)| (*found).clone()).collect();
+        let apis: BTreeSet<&String> = signers.iter().map(|settings| &settings.address.api).collect();
+        let near: BTreeSet<String> = all
+            .iter()
+            .filter(|(_, settings)| !settings.scope.is_enterprise())
+            .map(|(_, settings)| settings.address.api.clone())
+            .collect();
+        for api in apis {
+            let of_api = || signers.iter().filter(|settings| settings.address.api == *api);
+            // Nothing says whether an organisation with pools of its own belongs to the enterprise whose secret this is.
+            if near.contains(api) && of_api().all(|settings| settings.scope.is_enterprise()) {
+                self.tell(api, Event::Doubted(Box::new(observation.clone())));
+                continue;
+            }
+            for settings in of_api().filter(|settings| settings.scope.is_enterprise()) {
+                self.ci.belong(settings, [repository.owner.clone()]);
+            }
+            self.tell(api, Event::Observed(Box::new(observation.clone())));
         }
     }
 
@@ -81,6 +121,7 @@ impl Core {
             .map(|settings| settings.address.api.clone())
             .collect();
         self.ci.servers.retain(|api, _| apis.contains(api));
+        self.ci.organizations.retain(|api, _| apis.contains(api));
         self.ci.chronicle.retain(|api| apis.contains(api));
         for claim in self.late_offers() {
             self.tell_of(&claim, Event::Delivered { claim: claim.clone(), is_delivered: false });
@@ -125,13 +166,21 @@ impl Core {
             |forge: &'_ Forge| forge.settings.as_ref().ok().filter(|found| found.address.api == api).cloned();
         let forges: Vec<(Name, Settings)> =
             self.ci.forges.iter().filter_map(|(name, forge)| Some((name.clone(), settings(forge)?))).collect();
+        for (name, settings) in forges.iter().filter(|(_, settings)| settings.scope.is_enterprise()) {
+            let set = self.scale_set(name).map(|set| set.0);
+            let is_of_set = |key| matches!(key, JobKey::Request { scale_set, .. } if Some(scale_set) == set);
+            let heard = dispatch.table().all().filter(|job| is_of_set(job.facts.key));
+            let owners: Vec<String> = heard.map(|job| job.facts.repository.owner.clone()).collect();
+            self.ci.belong(settings, owners);
+        }
         let pools: Vec<demand::Pool> =
             forges.iter().filter_map(|(name, settings)| self.job_pool(name, settings)).collect();
         let is_of = |pool: &Name| forges.iter().any(|(name, _)| name == pool);
         let claims: Vec<runners::Claim> =
             self.claims.keys().filter_map(|name| self.job_claim(name)).filter(|claim| is_of(&claim.pool)).collect();
         let is_complete = self.watches.is_listed(&super::observing::target(CLAIM)) && self.unreadable.is_empty();
-        let rules = settings::rules(forges.iter().map(|(_, settings)| settings));
+        let organizations = self.ci.organizations.get(api).cloned().unwrap_or_default();
+        let rules = settings::rules(forges.iter().map(|(_, settings)| settings), organizations);
         let objects = Objects { pools: &pools, claims: &claims, is_complete, rules: &rules };
         let decision = dispatch.decide(objects, self.now);
         self.chronicle(api, &dispatch, objects, &decision);
@@ -156,6 +205,7 @@ impl Core {
         Some(demand::Pool {
             name: name.clone(),
             scope: settings.scope.clone(),
+            organizations: self.ci.organizations_of(settings).cloned().unwrap_or_default(),
             repositories: settings.repositories(),
             group: settings.github.runner_group.clone(),
             labels: settings.labels.iter().map(|label| label.to_lowercase()).collect(),

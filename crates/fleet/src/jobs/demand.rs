@@ -7,13 +7,34 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// What the owner of an enterprise begins with, in place of an organisation.
+pub const ENTERPRISE: &str = "enterprises/";
+
+/// The label that every runner of somebody's own has, unless they leave it out.
+const SELF_HOSTED: &str = "self-hosted";
+
 /// Where runners are registered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
-    /// The organisation or the user, in lower case.
+    /// The organisation or the user, in lower case; `enterprises/NAME` for an enterprise.
     pub owner: String,
     /// The repository, if they are of one repository only, in lower case.
     pub repository: Option<String>,
+}
+
+impl Scope {
+    /// Whether it is an enterprise, whose organisations only events name.
+    pub fn is_enterprise(&self) -> bool {
+        self.owner.starts_with(ENTERPRISE)
+    }
+
+    /// Whether a repository is in it; `organizations` are those of an enterprise, as far as they are known.
+    pub fn has(&self, repository: &Repository, organizations: &BTreeSet<String>) -> bool {
+        match &self.repository {
+            Some(only) => self.owner == repository.owner && *only == repository.name,
+            None => repository.is_of(&self.owner) || organizations.contains(&repository.owner),
+        }
+    }
 }
 
 /// A pool as far as jobs concern it.
@@ -23,6 +44,8 @@ pub struct Pool {
     pub name: Name,
     /// Where its runners are registered.
     pub scope: Scope,
+    /// The organisations of the enterprise that are known; none for other scopes.
+    pub organizations: BTreeSet<String>,
     /// The only repositories that its runner group serves; all of the scope if nothing is given.
     pub repositories: Option<BTreeSet<String>>,
     /// The runner group; the default one if nothing is given.
@@ -46,12 +69,17 @@ pub struct Pool {
 impl Pool {
     /// Whether its runners may run jobs of a repository.
     pub fn serves(&self, repository: &Repository) -> bool {
-        self.scope
-            .repository
-            .as_ref()
-            .is_none_or(|only| self.scope.owner == repository.owner && *only == repository.name)
-            && repository.is_of(&self.scope.owner)
+        self.scope.has(repository, &self.organizations)
             && self.repositories.as_ref().is_none_or(|only| only.contains(&repository.name))
+    }
+
+    /// Whether GitHub may have given a job to its runners, whatever its labels are now.
+    pub fn can_run(&self, job: &Facts) -> bool {
+        match job.key {
+            JobKey::Request { scale_set, .. } => self.scale_set.is_none_or(|own| own == scale_set),
+            // Of an enterprise, not every organisation is known.
+            JobKey::Job { .. } => self.scope.is_enterprise() || self.scope.has(&job.repository, &self.organizations),
+        }
     }
 
     /// Whether GitHub would give a job to its runners: they have all labels of the job.
@@ -66,6 +94,16 @@ impl Pool {
         };
         is_same_group && self.serves(&job.repository) && job.labels.is_subset(&self.labels)
     }
+}
+
+/// Whether a job is ours: it asks for a runner of somebody's own or for a label of a pool, or runs on a runner of ours. Others run on the
+/// machines of the CI platform.
+pub fn concerns(job: &Facts, pools: &[Pool], prefix: &str) -> bool {
+    matches!(job.key, JobKey::Request { .. })
+        || job.labels.is_empty()
+        || job.labels.contains(SELF_HOSTED)
+        || job.runner.as_ref().is_some_and(|runner| runner.starts_with(prefix))
+        || pools.iter().any(|pool| !pool.labels.is_disjoint(&job.labels))
 }
 
 /// The pools that may run a job, the preferred one first: by priority, then the one with the fewest labels that the job does not ask for.
@@ -196,15 +234,17 @@ impl Wait {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Pool, Scope, candidates, missing_labels};
+    use super::{Pool, Scope, candidates, concerns, missing_labels};
     use crate::jobs::job::{Facts, JobKey, Repository, State};
     use crate::object::Name;
     use api::fleet::Scaling;
+    use std::collections::BTreeSet;
 
     pub(in crate::jobs) fn pool(name: &str, labels: &[&str]) -> Pool {
         Pool {
             name: Name::new("ci", name),
             scope: Scope { owner: "acme".into(), repository: None },
+            organizations: BTreeSet::new(),
             repositories: None,
             group: None,
             labels: labels.iter().map(|&label| label.into()).collect(),
@@ -283,5 +323,26 @@ pub(super) mod tests {
         let mut request = job(1, "acme/web", &["other"]);
         request.key = JobKey::Request { scale_set: 7, id: 1 };
         assert_eq!(names(&request, &pools), ["a"], "GitHub has assigned it");
+    }
+
+    #[test]
+    fn jobs_for_the_machines_of_github_are_none_of_ours() {
+        let pools = [pool("a", &["self-hosted", "pve"])];
+        let is_ours = |labels: &[&str]| concerns(&job(1, "acme/shop", labels), &pools, "vp-");
+        assert!(!is_ours(&["ubuntu-latest"]) && !is_ours(&["windows-2022"]));
+        assert!(is_ours(&["self-hosted", "gpu"]) && is_ours(&["pve"]) && is_ours(&["pve", "gpus"]) && is_ours(&[]));
+        let mut running = job(1, "acme/shop", &["ubuntu-latest"]);
+        running.runner = Some("vp-1".into());
+        assert!(concerns(&running, &pools, "vp-"));
+    }
+
+    #[test]
+    fn a_pool_of_an_enterprise_serves_the_organisations_that_are_known_to_belong_to_it() {
+        let mut pools = vec![pool("corp", &["pve"])];
+        pools[0].scope = Scope { owner: "enterprises/corp".into(), repository: None };
+        assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), [""; 0]);
+        pools[0].organizations = ["acme".to_owned()].into();
+        assert_eq!(names(&job(1, "acme/shop", &["pve"]), &pools), ["corp"]);
+        assert_eq!(names(&job(1, "other/shop", &["pve"]), &pools), [""; 0]);
     }
 }

@@ -5,21 +5,24 @@
 
 use super::assign::{self, Assignment, Supply};
 use super::budget::{Allowance, Purpose};
-use super::demand::{Pool, Scope, Wait};
+use super::demand::{self, Pool, Scope, Wait};
 use super::exchange::{Ask, Decision, Event, Objects, Order, Registration, Removal};
-use super::job::{JobKey, Repository};
+use super::job::{JobKey, Observation, Repository, Source, is_below};
 use super::orphan_runners::Marks;
 use super::runners::{self, Claim, Known, Phase, Seen, Step, runner_name, work};
 use super::story::What;
-use super::table::{Change, LookUp, Table};
+use super::table::{Change, Job, LookUp, Table};
 use crate::object::Name;
 use change::{Moment, Now};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often jobs are listed while some are open or machines exist, and otherwise.
+/// How often jobs are listed, and while none is open, no machine exists and webhooks or a scale set are heard of. What has not changed since
+/// the last list costs nothing.
 const LIST_JOBS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
+/// A source works that was heard of since.
+const LATELY: Duration = Duration::from_secs(3_600);
 /// How often runners are listed while machines exist, and otherwise.
 const LIST_RUNNERS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 /// After a list or a look-up that failed.
@@ -53,6 +56,8 @@ pub struct Dispatch {
     assigned: BTreeMap<u64, ((u64, u64), u32)>,
     allowances: BTreeMap<String, Allowance>,
     job_polls: BTreeMap<String, Poll>,
+    /// When a webhook or a scale set was heard of last, by the owner of the repository.
+    heard: BTreeMap<String, Moment>,
     runner_polls: BTreeMap<Scope, Poll>,
     look_ups: BTreeMap<JobKey, (Repository, Poll)>,
     waits: BTreeMap<JobKey, Wait>,
@@ -74,6 +79,7 @@ impl Dispatch {
             assigned: BTreeMap::new(),
             allowances: BTreeMap::new(),
             job_polls: BTreeMap::new(),
+            heard: BTreeMap::new(),
             runner_polls: BTreeMap::new(),
             look_ups: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -105,19 +111,25 @@ impl Dispatch {
     pub fn take(&mut self, event: Event, now: Now) {
         match event {
             Event::Observed(observation) => {
-                let key = observation.facts.key;
-                if self.table.observe(&observation, now.wall) == Change::Unproven && self.look_ups.len() < MOST_UNPROVEN
-                {
-                    self.look_ups.entry(key).or_insert((observation.facts.repository, Poll::default()));
+                if self.table.observe(&observation, now.wall) == Change::Unproven {
+                    self.doubt(&observation);
+                } else if observation.source != Source::Poll {
+                    self.heard.insert(observation.facts.repository.owner, now.monotonic);
                 }
             }
+            Event::Doubted(observation) => self.doubt(&observation),
             Event::Listed(list) => {
                 self.table.listed(&list, now.wall);
                 self.polled(&list.owner, None, now);
             }
             Event::ListFailed(owner) => self.polled(&owner, Some(AGAIN), now),
             Event::LookedUp { key, asked, answer } => {
-                self.table.looked_up(&key, asked, &answer, now.wall);
+                let repository = self.look_ups.get(&key).map(|(repository, _)| repository);
+                // That another repository has no such job says nothing about it.
+                let is_about = |job: &Job| repository.is_none_or(|found| job.facts.repository == *found);
+                if answer != LookUp::Absent || self.table.get(&key).is_some_and(is_about) {
+                    self.table.looked_up(&key, asked, &answer, now.wall);
+                }
                 if answer == LookUp::Failed
                     && let Some((_, poll)) = self.look_ups.get_mut(&key)
                 {
@@ -216,6 +228,14 @@ impl Dispatch {
         }
     }
 
+    /// It is looked up, and taken as that says.
+    fn doubt(&mut self, observation: &Observation) {
+        if self.look_ups.len() < MOST_UNPROVEN {
+            let repository = observation.facts.repository.clone();
+            self.look_ups.entry(observation.facts.key).or_insert((repository, Poll::default()));
+        }
+    }
+
     fn polled(&mut self, owner: &str, again: Option<Duration>, now: Now) {
         let poll = self.job_polls.entry(owner.to_owned()).or_default();
         poll.is_waiting = false;
@@ -228,6 +248,7 @@ impl Dispatch {
     pub fn decide(&mut self, objects: Objects<'_>, now: Now) -> Decision {
         let mut decision = Decision { wake: now.monotonic.after(LIST_JOBS.1), ..Decision::default() };
         self.table.prune(now.wall);
+        self.table.forget(|facts| !demand::concerns(facts, objects.pools, &self.prefix));
         self.name_runners(objects);
         self.read_lists(objects, now);
         let supply = self.decide_runners(objects, now, &mut decision);
@@ -238,7 +259,7 @@ impl Dispatch {
         self.remove_orphans(now, &mut decision);
         self.ask_limits(objects, now, &mut decision);
         self.poll(objects, now, &mut decision);
-        if !objects.claims.is_empty() || self.table.all().any(super::table::Job::is_open) {
+        if !objects.claims.is_empty() || self.table.all().any(Job::is_open) {
             decision.wake = decision.wake.min(now.monotonic.after(LOOK_AGAIN));
         }
         decision
@@ -325,25 +346,30 @@ impl Dispatch {
         for claim in objects.claims {
             let Some((_, name)) = self.names.get(&claim.name).cloned() else { continue };
             let known = self.known.entry(claim.name.clone()).or_default();
-            let observed = runners::Observed { claim, known, work: work(&self.table, &name), name: &name, now };
+            let pool = objects.pools.iter().find(|pool| pool.name == claim.pool);
+            // Nobody else's job runs on it, whatever an event says.
+            let is_possible = |job: &Job| pool.is_none_or(|pool| pool.can_run(&job.facts));
+            let is_its = self.table.of_runner(&name).is_some_and(is_possible);
+            let work = if is_its { work(&self.table, &name) } else { runners::Work::None };
+            let observed = runners::Observed { claim, known, work, name: &name, now };
             let (phase, step) = runners::decide(&observed);
             if let Some(story) = observed.work.job().and_then(|key| self.table.story_of(&key)) {
                 story.add(now.wall, What::On { claim: claim.name.to_string(), pool: claim.pool.to_string() });
             }
-            let pool = supply.entry(claim.pool.clone()).or_default();
+            let machines = supply.entry(claim.pool.clone()).or_default();
             match &phase {
                 _ if claim.machine == runners::Machine::Standby => {}
-                Phase::Starting => pool.starting.push((claim.name.to_string(), claim.since)),
-                Phase::Online(since) => pool.idle.push((name.clone(), *since)),
+                Phase::Starting => machines.starting.push((claim.name.to_string(), claim.since)),
+                Phase::Online(since) => machines.idle.push((name.clone(), *since)),
                 Phase::Busy(None) if known.is_job_unnamed(now) => {
-                    pool.idle.insert(0, (name.clone(), now.wall));
-                    pool.unnamed += 1;
+                    machines.idle.insert(0, (name.clone(), now.wall));
+                    machines.unnamed += 1;
                 }
-                Phase::Busy(_) => pool.busy += 1,
+                Phase::Busy(_) => machines.busy += 1,
                 Phase::Ending => {}
             }
             decision.phases.insert(claim.name.clone(), phase);
-            let scope = objects.pools.iter().find(|pool| pool.name == claim.pool).map(|pool| pool.scope.clone());
+            let scope = pool.map(|pool| pool.scope.clone());
             self.carry_out(claim, name, step, scope, now, decision);
         }
         supply
@@ -420,11 +446,17 @@ impl Dispatch {
 
     /// Lists and look-ups that are due.
     fn poll(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
-        for job in self.table.all().filter(|job| job.is_suspect()) {
+        // The jobs of an enterprise are in no list.
+        let is_unlisted = |job: &Job| {
+            job.is_unconfirmed(LIST_JOBS.1, now.wall)
+                && payer(objects.pools, &job.facts.repository).is_some_and(|scope| scope.is_enterprise())
+        };
+        for job in self.table.all().filter(|job| job.is_suspect() || is_unlisted(job)) {
             self.look_ups.entry(job.facts.key).or_insert((job.facts.repository.clone(), Poll::default()));
         }
         for (key, (repository, poll)) in &mut self.look_ups {
-            let allowance = self.allowances.entry(repository.owner.clone()).or_default();
+            let Some(scope) = payer(objects.pools, repository) else { continue };
+            let allowance = self.allowances.entry(scope.owner.clone()).or_default();
             if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, 1, now.wall).is_ok() {
                 poll.is_waiting = true;
                 decision.asks.push(Ask::LookUp(repository.clone(), *key));
@@ -433,14 +465,15 @@ impl Dispatch {
         for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
             let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.is_of(owner));
             let runs: BTreeSet<u64> = open.map(|job| job.facts.run).collect();
-            let is_active = !runs.is_empty() || !objects.claims.is_empty();
+            let is_heard = self.heard.iter().any(|(one, at)| is_below(one, owner) && now.monotonic < at.after(LATELY));
+            let is_active = !runs.is_empty() || !objects.claims.is_empty() || !is_heard;
             let cost = u32::try_from(runs.len()).unwrap_or(u32::MAX).saturating_add(2);
             let poll = self.job_polls.entry(owner.clone()).or_default();
             poll.hurry(is_active, LIST_JOBS, now.monotonic);
             let allowance = self.allowances.entry(owner.clone()).or_default();
             if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, cost, now.wall).is_ok() {
                 *poll = Poll { is_waiting: true, next: now.monotonic.after(period(LIST_JOBS, is_active)) };
-                decision.asks.push(Ask::ListJobs(owner.clone(), repositories(objects.pools, owner)));
+                decision.asks.push(Ask::ListJobs(owner.clone()));
             }
             decision.wake = decision.wake.min(poll.next.max(now.monotonic.after(Duration::from_secs(1))));
         }
@@ -473,17 +506,10 @@ fn period((active, quiet): (Duration, Duration), is_active: bool) -> Duration {
     if is_active { active } else { quiet }
 }
 
-/// The repositories that pools of an owner are limited to; nothing if one is not.
-fn repositories(pools: &[Pool], owner: &str) -> Option<BTreeSet<Repository>> {
-    let mut all = BTreeSet::new();
-    for pool in pools.iter().filter(|pool| pool.scope.owner == owner) {
-        match (&pool.scope.repository, &pool.repositories) {
-            (Some(only), _) => drop(all.insert(Repository::new(owner, only))),
-            (None, Some(only)) => all.extend(only.iter().map(|name| Repository::new(owner, name))),
-            (None, None) => return None,
-        }
-    }
-    Some(all)
+/// On whose limit a request about a repository is counted: an enterprise is only asked about what no other pool can see.
+fn payer<'a>(pools: &'a [Pool], repository: &Repository) -> Option<&'a Scope> {
+    let found = pools.iter().filter(|pool| pool.scope.has(repository, &pool.organizations)).map(|pool| &pool.scope);
+    found.min_by_key(|scope| scope.is_enterprise())
 }
 
 impl Poll {

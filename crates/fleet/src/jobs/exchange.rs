@@ -9,13 +9,15 @@ use super::table::{List, LookUp};
 use crate::object::Name;
 use change::Moment;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A webhook or a message of a scale set says something about a job.
     Observed(Box<Observation>),
+    /// A webhook says something about a job that has to be looked up before it is believed.
+    Doubted(Box<Observation>),
     /// Jobs were listed.
     Listed(Box<List>),
     /// Jobs of an owner could not be listed.
@@ -135,8 +137,8 @@ pub enum Removal {
 pub enum Ask {
     /// What is left of the limit of requests; this one is free.
     Limits(String),
-    /// List open jobs of an owner, of these repositories only or of all.
-    ListJobs(String, Option<BTreeSet<Repository>>),
+    /// List open jobs of an owner.
+    ListJobs(String),
     /// Read one job.
     LookUp(Repository, JobKey),
     /// List all runners.

@@ -4,7 +4,8 @@
 //! these, the repository that has the fewest machines for its weight goes first, and of one repository its oldest job. So no repository
 //! starves: sooner or later its oldest job is overdue, and then only repositories with fewer machines go before it.
 
-use super::job::{JobKey, Repository};
+use super::demand::Scope;
+use super::job::{JobKey, Repository, is_below};
 use super::table::Job;
 use change::now::later;
 use jiff::Timestamp;
@@ -39,14 +40,26 @@ pub struct Rules {
     pub repositories: BTreeMap<Repository, Share>,
     /// Quotas of owners over all their repositories.
     pub owners: BTreeMap<String, u32>,
-    /// Of repositories that are not named.
-    pub default: Share,
+    /// The organisations of enterprises, as far as they are known.
+    pub organizations: BTreeMap<String, BTreeSet<String>>,
+    /// Quotas of each repository of a scope that is not named.
+    pub each: BTreeMap<Scope, u32>,
 }
 
 impl Rules {
     /// The share of a repository.
     pub fn of(&self, repository: &Repository) -> Share {
-        self.repositories.get(repository).copied().unwrap_or(self.default)
+        let none = BTreeSet::new();
+        let has = |scope: &Scope| scope.has(repository, self.organizations.get(&scope.owner).unwrap_or(&none));
+        let mut share = self.repositories.get(repository).copied().unwrap_or_default();
+        let each = || self.each.iter().filter(|(scope, _)| has(scope)).map(|(_, quota)| *quota).min();
+        share.quota = share.quota.or_else(each);
+        share
+    }
+
+    /// Whether an owner is another one, a group below it, or an organisation of it.
+    fn belongs(&self, one: &str, owner: &str) -> bool {
+        is_below(one, owner) || self.organizations.get(owner).is_some_and(|found| found.contains(one))
     }
 }
 
@@ -74,9 +87,14 @@ impl Usage {
         if let Some(quota) = rules.of(repository).quota.filter(|quota| self.of(repository) >= *quota) {
             return Some((repository.to_string(), quota));
         }
-        let used = self.owners.get(&repository.owner).copied().unwrap_or_default();
-        let quota = rules.owners.get(&repository.owner).filter(|quota| used >= **quota)?;
-        Some((repository.owner.clone(), *quota))
+        let quotas = rules.owners.iter().filter(|(owner, _)| rules.belongs(&repository.owner, owner));
+        let mut exceeded = quotas.filter(|(owner, quota)| self.of_owner(owner, rules) >= **quota);
+        exceeded.next().map(|(owner, quota)| (owner.clone(), *quota))
+    }
+
+    fn of_owner(&self, owner: &str, rules: &Rules) -> u32 {
+        let found = self.owners.iter().filter(|(one, _)| rules.belongs(one, owner));
+        found.map(|(_, used)| *used).sum()
     }
 }
 
@@ -132,6 +150,7 @@ impl<'a> Queue<'a> {
 #[cfg(test)]
 mod tests {
     use super::{OVERDUE, Queue, Rules, Share, Usage};
+    use crate::jobs::demand::Scope;
     use crate::jobs::demand::tests::job;
     use crate::jobs::job::{Observation, Repository, Source};
     use crate::jobs::table::Table;
@@ -211,7 +230,7 @@ mod tests {
     #[test]
     fn quotas_of_repositories_and_owners_hold() {
         let mut rules = Rules { owners: [("acme".into(), 3)].into(), ..Rules::default() };
-        rules.default.quota = Some(2);
+        rules.each = [(Scope { owner: "acme".into(), repository: None }, 2)].into();
         let (shop, web) = (Repository::new("acme", "shop"), Repository::new("acme", "web"));
         let mut usage = Usage::default();
         usage.add(&shop);
@@ -221,5 +240,12 @@ mod tests {
         assert_eq!(usage.exceeded(&web, &rules), None);
         usage.add(&web);
         assert_eq!(usage.exceeded(&web, &rules), Some(("acme".into(), 3)));
+        let below = Repository::new("acme/lab", "robot");
+        assert_eq!(usage.exceeded(&below, &rules), Some(("acme".into(), 3)), "a group counts what is below it");
+        assert_eq!(usage.exceeded(&Repository::new("acmes", "robot"), &rules), None);
+        rules.owners = [("enterprises/corp".into(), 3)].into();
+        assert_eq!(usage.exceeded(&web, &rules), None, "whose organisation it is, nobody has said");
+        rules.organizations = [("enterprises/corp".into(), ["acme".to_owned()].into())].into();
+        assert_eq!(usage.exceeded(&web, &rules), Some(("enterprises/corp".into(), 3)));
     }
 }

@@ -78,8 +78,13 @@ impl Repository {
 impl Repository {
     /// Whether it belongs to an organisation, a user or a group, or to a group below that. Owners on GitHub have no parts.
     pub fn is_of(&self, owner: &str) -> bool {
-        self.owner.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        is_below(&self.owner, owner)
     }
+}
+
+/// Whether an owner is another one or a group below it.
+pub(super) fn is_below(one: &str, owner: &str) -> bool {
+    one.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl fmt::Display for Repository {

@@ -1,17 +1,15 @@
 //! What a `RunnerPool` says about its runners, as the fleet uses it.
 
-use super::demand::Scope;
+use super::demand::{ENTERPRISE, Scope};
 use super::fair::{Rules, Share};
 use super::job::Repository;
 use crate::forge::{self, address::Address};
 use api::fleet::{Github, JobSource, Lifecycle, Span};
 use bootstrap::{Limits, Runner, Source};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a runner is, unless the pool says something else.
 const FOLDER: &str = "/opt/actions-runner";
-/// What the owner of an enterprise begins with, in place of an organisation.
-const ENTERPRISE: &str = "enterprises/";
 
 /// The settings of the runners of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl Settings {
     /// Whether the fleet lists jobs.
     pub fn polls(&self) -> bool {
         // Nobody can list the jobs of an enterprise.
-        self.sources.contains(&JobSource::Poll) && !self.scope.owner.starts_with(ENTERPRISE)
+        self.sources.contains(&JobSource::Poll) && !self.scope.is_enterprise()
     }
 
     /// The repositories that its runners serve; all of the scope if nothing is given.
@@ -106,30 +104,47 @@ pub fn limits(github: &Github, lifecycle: &Lifecycle) -> Limits {
     }
 }
 
-/// The shares and quotas that several pools name together: of each number the smallest.
-pub fn rules<'a>(pools: impl Iterator<Item = &'a Settings>) -> Rules {
-    let mut rules = Rules::default();
-    let least = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
-    let mut named = Vec::new();
+/// The shares and quotas that several pools name together: of each number the smallest. Those of a pool hold in its own scope only;
+/// `organizations` are those of enterprises.
+pub fn rules<'a>(
+    pools: impl Iterator<Item = &'a Settings>,
+    organizations: BTreeMap<String, BTreeSet<String>>,
+) -> Rules {
+    let mut rules = Rules { organizations, ..Rules::default() };
+    let (none, mut named) = (BTreeSet::new(), Vec::new());
     for settings in pools {
-        let quotas = &settings.github.quotas;
-        if let Some(quota) = quotas.owner {
-            let known = rules.owners.entry(settings.scope.owner.clone()).or_insert(quota);
+        let (scope, quotas) = (&settings.scope, &settings.github.quotas);
+        // All repositories of one repository are this one.
+        let (owner, each) = match scope.repository {
+            Some(_) => (None, least(quotas.owner, quotas.each_repository)),
+            None => (quotas.owner, quotas.each_repository),
+        };
+        if let Some(quota) = owner {
+            let known = rules.owners.entry(scope.owner.clone()).or_insert(quota);
             *known = quota.min(*known);
         }
-        rules.default.quota = least(rules.default.quota, quotas.each_repository);
+        if let Some(quota) = each {
+            let known = rules.each.entry(scope.clone()).or_insert(quota);
+            *known = quota.min(*known);
+        }
+        let organizations = rules.organizations.get(&scope.owner).unwrap_or(&none);
         for share in &quotas.repositories {
-            let repository = Repository::read(&share.repository)
-                .unwrap_or_else(|| Repository::new(&settings.scope.owner, &share.repository));
-            named.push((repository, Share { priority: share.priority, weight: share.weight, quota: share.quota }));
+            let repository =
+                Repository::read(&share.repository).unwrap_or_else(|| Repository::new(&scope.owner, &share.repository));
+            if scope.has(&repository, organizations) {
+                named.push((repository, Share { priority: share.priority, weight: share.weight, quota: share.quota }));
+            }
         }
     }
-    for (repository, mut share) in named {
-        share.quota = share.quota.or(rules.default.quota);
+    for (repository, share) in named {
         let known = rules.repositories.entry(repository).or_insert(share);
         known.quota = least(known.quota, share.quota);
     }
     rules
+}
+
+fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]
@@ -139,6 +154,7 @@ mod tests {
     use api::fleet::{Github, Lifecycle, Span};
     use bootstrap::Source;
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
     fn github(fields: Value) -> Github {
         serde_json::from_value(fields).unwrap()
@@ -202,10 +218,36 @@ mod tests {
         ]}});
         let other = json!({"organization": "acme", "quotas": {"owner": 5, "repositories": [{"repository": "Shop", "quota": 6}]}});
         let all = [settings(one), settings(other)];
-        let rules = rules(all.iter());
-        assert_eq!((rules.owners["acme"], rules.default.quota), (5, Some(4)));
+        let rules = rules(all.iter(), BTreeMap::new());
+        assert_eq!((rules.owners["acme"], rules.of(&Repository::new("acme", "web")).quota), (5, Some(4)));
         let shop = rules.of(&Repository::new("acme", "shop"));
         assert_eq!((shop.quota, shop.weight, shop.priority), (Some(6), 2, 3));
-        assert_eq!(rules.of(&Repository::new("other", "app")).quota, Some(4));
+        assert_eq!(rules.of(&Repository::new("other", "app")).quota, None, "it is of another owner");
+    }
+
+    #[test]
+    fn quotas_of_a_pool_hold_in_its_own_scope_only() {
+        let one = json!({"organization": "acme", "quotas": {"eachRepository": 4, "repositories": [
+            {"repository": "other/app", "quota": 0}, {"repository": "acme/web", "quota": 3},
+        ]}});
+        let other = json!({"organization": "other"});
+        let single = json!({"repository": "third/shop", "quotas": {"owner": 1, "eachRepository": 2}});
+        let corp = json!({"enterprise": "corp", "quotas": {"repositories": [
+            {"repository": "third/web", "quota": 5}, {"repository": "fourth/web", "quota": 6},
+        ]}});
+        let organizations = BTreeMap::from([("enterprises/corp".to_owned(), ["fourth".to_owned()].into())]);
+        let all = [settings(one), settings(other), settings(single), settings(corp)];
+        let rules = rules(all.iter(), organizations);
+        assert_eq!(rules.owners, BTreeMap::new(), "of one repository it is no quota of its owner");
+        for (repository, expected) in [
+            ("acme/shop", Some(4)),
+            ("acme/web", Some(3)),
+            ("other/app", None),
+            ("third/shop", Some(1)),
+            ("third/web", None),
+            ("fourth/web", Some(6)),
+        ] {
+            assert_eq!(rules.of(&Repository::read(repository).unwrap()).quota, expected, "{repository}");
+        }
     }
 }

@@ -57,6 +57,11 @@ impl Job {
         self.is_open() && self.unlisted.is_some_and(|unlisted| unlisted > self.present)
     }
 
+    /// Whether nobody has said for so long that it is still open.
+    pub fn is_unconfirmed(&self, since: Duration, now: Timestamp) -> bool {
+        self.is_open() && matches!(self.facts.key, JobKey::Job { .. }) && later(self.present, since) <= now
+    }
+
     /// Since when it waits: since it was created, or was reported.
     pub fn since(&self) -> Timestamp {
         self.facts.created.map_or(self.first_seen, |created| created.min(self.first_seen))
@@ -95,27 +100,17 @@ pub enum LookUp {
     Failed,
 }
 
-/// All open jobs of the repositories of an owner.
+/// All open jobs of some repositories of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     /// The organisation or the user, in lower case.
     pub owner: String,
-    /// The only repositories that were asked for; all if nothing is given.
-    pub only: Option<BTreeSet<Repository>>,
-    /// Repositories whose jobs could not be read: nothing is known of them.
-    pub unread: BTreeSet<Repository>,
+    /// The repositories that were read: it says nothing about others.
+    pub read: BTreeSet<Repository>,
     /// When it was asked for, on our clock.
     pub asked: Timestamp,
     /// The jobs.
     pub jobs: Vec<Facts>,
-}
-
-impl List {
-    fn covers(&self, repository: &Repository) -> bool {
-        repository.is_of(&self.owner)
-            && !self.unread.contains(repository)
-            && self.only.as_ref().is_none_or(|only| only.contains(repository))
-    }
 }
 
 /// All jobs.
@@ -130,8 +125,13 @@ impl Table {
     /// Takes an observation.
     pub fn observe(&mut self, observation: &Observation, received: Timestamp) -> Change {
         let Observation { source, at, facts } = observation;
+        let known = self.jobs.get(&facts.key);
+        // Ids are unique on a server: who names another repository is mistaken, or has it from before a transfer.
+        if *source == Source::Webhook && known.is_some_and(|job| job.facts.repository != facts.repository) {
+            return Change::Unproven;
+        }
         let is_old = *source == Source::Webhook && later(*at, FRESH) < received;
-        if is_old && facts.state != State::Completed && !self.jobs.contains_key(&facts.key) {
+        if is_old && facts.state != State::Completed && known.is_none() {
             return Change::Unproven;
         }
         self.join(facts, *source, *at, received)
@@ -146,7 +146,7 @@ impl Table {
         for (key, job) in &mut self.jobs {
             // A job that was reported after the list was asked for is not missing in it.
             let is_due = matches!(key, JobKey::Job { .. }) && job.first_seen < list.asked;
-            if is_due && job.is_open() && list.covers(&job.facts.repository) && !listed.contains(key) {
+            if is_due && job.is_open() && list.read.contains(&job.facts.repository) && !listed.contains(key) {
                 job.unlisted = job.unlisted.max(Some(list.asked));
                 if job.is_suspect() {
                     job.story.add(received, What::NotListed);
@@ -175,6 +175,12 @@ impl Table {
     }
 
     fn join(&mut self, facts: &Facts, source: Source, at: Timestamp, received: Timestamp) -> Change {
+        // The server itself names another repository than an event did: nothing that the event said is true.
+        if source == Source::Poll
+            && self.jobs.get(&facts.key).is_some_and(|job| job.facts.repository != facts.repository)
+        {
+            self.jobs.remove(&facts.key);
+        }
         let became = || What::Became { state: facts.state, source, runner: facts.runner.clone() };
         if let Some(runner) = &facts.runner {
             self.by_runner.insert(runner.clone(), facts.key);
@@ -227,6 +233,11 @@ impl Table {
         self.jobs.retain(|_, job| job.is_open() || later(job.changed, KEPT) > now);
         let jobs = &self.jobs;
         self.by_runner.retain(|_, key| jobs.contains_key(key));
+    }
+
+    /// Forgets these jobs.
+    pub fn forget(&mut self, which: impl Fn(&Facts) -> bool) {
+        self.jobs.retain(|_, job| !which(&job.facts));
     }
 
     /// Forgets the job that ended first; false if none has.

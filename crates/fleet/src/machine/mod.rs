@@ -289,7 +289,7 @@ fn deletion(end: End) -> Draft {
 }
 
 /// The reasons for which the operator deletes a claim.
-const ENDS: [&str; 8] = [
+const ENDS: [&str; 10] = [
     "VMShutdownDetected",
     "Expired",
     "MaxLifetimeReached",
@@ -298,6 +298,8 @@ const ENDS: [&str; 8] = [
     "RunnerNotStarted",
     "RunnerOffline",
     "RunnerRemoved",
+    "GuestFailed",
+    "RunnerDeprecated",
 ];
 
 fn drain(observed: &Observed<'_>) -> Draft {

@@ -17,6 +17,8 @@ pub struct Runner<'a> {
     pub held: Option<&'a str>,
     /// Why the claim ends, once its runner is gone.
     pub ended: Option<Why>,
+    /// Why its guest has ended, if that is not as it should be: in one word, and as the guest said it.
+    pub failure: Option<(&'a str, &'a str)>,
     /// A job on a claim that is being deleted is waited for so long.
     pub job_timeout: Option<Duration>,
 }
@@ -47,10 +49,26 @@ pub(super) fn gate(observed: &Observed<'_>, draft: Draft) -> Draft {
     };
     let is_end =
         is_deletion(&draft) || draft.step == Step::Destroy || (draft.step == Step::RemoveFinalizer && is_gone(&draft));
-    let Some(held) = runner.held.filter(|_| is_end && !is_overdue(observed, runner.job_timeout)) else { return draft };
+    let Some(held) = runner.held.filter(|_| is_end && !is_overdue(observed, runner.job_timeout)) else {
+        return explained(draft, runner.failure);
+    };
     let phase = if is_deleting { ClaimPhase::Terminating } else { ClaimPhase::Draining };
     let wake = draft.wake;
     Draft { wake, ..Draft::new(Step::Wait, phase, "Deregistering", held) }
+}
+
+/// What its guest said says more than that its machine has stopped.
+fn explained(draft: Draft, failure: Option<(&str, &str)>) -> Draft {
+    let Some((reason, said)) = failure else { return draft };
+    let is_end = ["Destroying", "VMShutdownDetected", "RunnerNotStarted", "RunnerOffline", "RunnerRemoved"]
+        .contains(&draft.reason.as_str());
+    match draft.phase {
+        ClaimPhase::Terminating if is_end => Draft { reason: reason.to_owned(), message: said.to_owned(), ..draft },
+        ClaimPhase::Failed if !draft.message.contains(said) => {
+            Draft { message: format!("{}; its guest: {said}", draft.message), ..draft }
+        }
+        _ => draft,
+    }
 }
 
 /// A machine that is gone took its runner with it, but its registration is left.

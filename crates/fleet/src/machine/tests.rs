@@ -341,7 +341,8 @@ fn a_machine_that_does_not_boot_has_failed_after_its_timeout() {
 fn nothing_ends_a_machine_before_its_runner_is_gone() {
     use super::runner::Runner;
     use crate::jobs::runners::Why;
-    let held = Runner { has_asked: true, held: Some("a job runs on it"), ended: None, job_timeout: None };
+    let held =
+        Runner { has_asked: true, held: Some("a job runs on it"), ended: None, failure: None, job_timeout: None };
     let with = |runner: Runner<'static>| More { runner: Some(runner), ..More::default() };
     let ends = |claim: &Claim, sight: &Sight, now: u64, runner: Runner<'static>| {
         let decision = decided_with(claim, sight, now, &with(runner));
@@ -375,7 +376,7 @@ fn nothing_ends_a_machine_before_its_runner_is_gone() {
 #[test]
 fn a_machine_with_a_runner_is_ready_when_its_guest_has_asked_for_credentials() {
     use super::runner::Runner;
-    let silent = Runner { has_asked: false, held: Some("looked for"), ended: None, job_timeout: None };
+    let silent = Runner { has_asked: false, held: Some("looked for"), ended: None, failure: None, job_timeout: None };
     let guest = GuestNetwork { addresses: vec!["192.0.2.7".to_owned()], mac: None };
     let seen = |runner: Runner<'static>, now: u64| {
         let more =

@@ -106,7 +106,8 @@ impl Hub {
             Ask::ListJobs { .. } => {
                 let open = self.jobs.iter().filter(|(_, job)| !job.is_done);
                 let jobs = open.map(|(id, found)| (JobId(*id), job(*id, found))).collect();
-                Ok(Answer::Jobs(Jobs { jobs, unread: BTreeMap::new() }))
+                let read = [RepositoryName { owner: "acme".into(), name: "shop".into() }].into();
+                Ok(Answer::Jobs(Jobs { jobs, read, unread: BTreeMap::new() }))
             }
             Ask::Job { id, .. } => Ok(Answer::Job(self.jobs.get(&id.0).map(|found| Box::new(job(id.0, found))))),
             other => panic!("{other:?}"),

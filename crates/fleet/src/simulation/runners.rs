@@ -1,7 +1,10 @@
 //! Jobs, runners and machines together: each job becomes a runner on a machine of its own, and nothing is left.
 
 use super::site::Site;
+use crate::jobs::job::{Facts, JobKey, Repository, State};
 use crate::notice::Notice;
+use crate::object::Name;
+use bootstrap::Step;
 use serde_json::{Value, json};
 
 fn condition(status: &Value, kind: &str) -> (String, String) {
@@ -24,7 +27,7 @@ fn a_queued_job_becomes_a_runner_on_a_machine_and_nothing_is_left() {
     assert_eq!((counts(&site.status()), site.hypervisor.clones), ([0, 0, 0, 0], 0), "there is no job");
     assert_eq!(condition(&site.status(), "Connected").0, "Connected");
     site.push(super::hub::LABEL);
-    site.run_for(310);
+    site.run_for(70);
     let booting = site.status();
     let seen: Vec<i64> = counts(&booting).to_vec();
     assert!(site.hypervisor.clones == 1, "{seen:?} {booting}");
@@ -45,7 +48,7 @@ fn a_webhook_leads_to_a_machine_at_once_and_the_counts_of_the_pool_say_how_far_i
     site.push(super::hub::LABEL);
     site.push(super::hub::LABEL);
     site.run_for(2);
-    assert_eq!(site.hypervisor.clones, 2, "polls come every five minutes");
+    assert_eq!(site.hypervisor.clones, 2, "polls come every minute");
     assert_eq!(counts(&site.status()), [2, 2, 0, 0]);
     assert_eq!(
         condition(&site.status(), "Demand"),
@@ -111,5 +114,158 @@ fn every_job_runs_once_and_nothing_is_left_whatever_is_lost_and_however_often_th
         }
         assert_eq!(site.left(), [""; 0], "seed {seed} at second {}", site.second());
         assert!(!site.shows_a_token(), "seed {seed}");
+    }
+}
+
+/// Nobody can list the jobs of an enterprise: its webhooks tell of them, and each is looked up.
+#[test]
+fn a_webhook_leads_to_a_machine_of_an_enterprise_and_a_lost_end_is_looked_up() {
+    let mut site = Site::new(5);
+    site.webhooks = true;
+    let github = json!({
+        "enterprise": "corp", "labels": [super::hub::LABEL], "credentials": {"token": {"name": "gh", "key": "token"}},
+        "quotas": {"owner": 1},
+    });
+    site.pool(&json!({"workload": {"type": "github-actions", "config": {"github": github}}}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.push(super::hub::LABEL);
+    site.run_for(5);
+    assert_eq!(site.hypervisor.clones, 1, "the quota of the enterprise is one machine");
+    assert_eq!(condition(&site.status(), "Demand").1, "2 jobs wait: 1 because of a quota, 1 for a machine that boots");
+    site.run_for(180);
+    assert_eq!(site.left(), [""; 0]);
+    site.push(super::hub::LABEL);
+    site.run_for(20);
+    assert_eq!(counts(&site.status()), [0, 0, 0, 1]);
+    site.webhooks = false;
+    site.run_for(60);
+    site.webhooks = true;
+    site.push(super::hub::LABEL);
+    site.run_for(400);
+    assert_eq!(site.left(), [""; 0], "the job whose end was lost is not counted for ever");
+}
+
+/// Each login sees other repositories: a list of one says nothing about those of another.
+#[test]
+fn jobs_of_an_organisation_are_found_beside_a_pool_of_one_of_its_repositories() {
+    let mut site = Site::new(6);
+    let github = json!({
+        "repository": "acme/other", "labels": [super::hub::LABEL], "credentials": {"token": {"name": "gh", "key": "other"}},
+    });
+    let workload = json!({"type": "github-actions", "config": {"github": github}});
+    // The first by its name.
+    site.create("RunnerPool", "a", &json!({"templateRef": {"name": "small"}, "scaling": {}, "workload": workload}));
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.run_for(430);
+    assert_eq!(site.left(), [""; 0]);
+}
+
+/// An event that says that a job has ended.
+fn completed(id: u64, repository: &str) -> Facts {
+    Facts {
+        key: JobKey::Job { id, attempt: 1 },
+        repository: Repository::read(repository).unwrap(),
+        run: id,
+        name: "build".into(),
+        labels: [super::hub::LABEL.to_owned()].into(),
+        group: None,
+        state: State::Completed,
+        runner: None,
+        conclusion: Some("success".into()),
+        created: None,
+        started: None,
+        completed: None,
+    }
+}
+
+/// Whoever knows the secret of one pool can say nothing about the jobs of others.
+#[test]
+fn an_event_is_taken_only_for_the_pools_whose_secret_has_signed_it() {
+    for (scope, repository) in [
+        (json!({"organization": "other"}), "acme/shop"),
+        (json!({"organization": "other"}), "other/x"),
+        (json!({"repository": "acme/other"}), "acme/shop"),
+        (json!({"enterprise": "corp"}), "acme/shop"),
+    ] {
+        let mut site = Site::new(7);
+        let mut github = json!({"labels": ["x"], "credentials": {"token": {"name": "gh", "key": "other"}}});
+        github.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+        let workload = json!({"type": "github-actions", "config": {"github": github}});
+        site.create("RunnerPool", "a", &json!({"templateRef": {"name": "small"}, "scaling": {}, "workload": workload}));
+        site.pool(&json!({}));
+        site.run_for(5);
+        let id = site.push(super::hub::LABEL);
+        site.hear(completed(id, repository), [Name::new("ci", "a")].into());
+        site.run_for(200);
+        assert_eq!(site.left(), [""; 0], "{scope} {repository}");
+        // The machine of another job is not ended by it either.
+        let id = site.push(super::hub::LABEL);
+        site.run_for(90);
+        assert_eq!(counts(&site.status())[3], 1, "{scope} {repository}");
+        let runner = site.hub.runners.values().next().unwrap().name.clone();
+        site.hear(Facts { runner: Some(runner), ..completed(id + 1_000, repository) }, [Name::new("ci", "a")].into());
+        site.run_for(120);
+        assert_eq!(site.left(), [""; 0], "{scope} {repository}");
+    }
+}
+
+/// A pool may name any organisation: only a login shows that it is in these hands.
+#[test]
+fn an_event_is_not_taken_for_a_pool_whose_login_never_worked() {
+    let mut site = Site::new(8);
+    site.refuses_logins = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.webhooks = true;
+    site.push(super::hub::LABEL);
+    site.run_for(20);
+    assert_eq!(site.hypervisor.clones, 0);
+}
+
+#[test]
+fn jobs_for_the_machines_of_github_are_not_kept() {
+    let mut site = Site::new(9);
+    site.webhooks = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.hear(
+        Facts { state: State::Queued, labels: ["ubuntu-latest".to_owned()].into(), ..completed(77, "acme/shop") },
+        [Name::new("ci", "linux")].into(),
+    );
+    site.hear(
+        Facts { state: State::Queued, labels: ["self-hosted".to_owned()].into(), ..completed(78, "acme/shop") },
+        [Name::new("ci", "linux")].into(),
+    );
+    site.run_for(5);
+    assert_eq!(site.jobs(), [78], "what asks for a runner of somebody's own is shown, even if no pool has it");
+}
+
+/// Steps before a guest has proved who it is are only seen by the machine that stops.
+#[test]
+fn a_claim_ends_with_the_reason_that_its_guest_gave_for_every_step() {
+    use Step::{Credentials, Download, Idle, Job, Start, Unpack, Verify};
+    for step in [Download, Verify, Unpack, Credentials, Start, Idle, Job] {
+        let mut site = Site::new(10);
+        site.webhooks = true;
+        site.fails_at = Some(step);
+        site.pool(&json!({}));
+        site.run_for(5);
+        site.push(super::hub::LABEL);
+        // As long as a job takes: until then GitHub says that its runner is busy.
+        site.run_for(90);
+        let expected = format!("StepFailed at {step:?}: the disk is full");
+        let reasons = site.reasons();
+        let found = reasons.iter().find(|(reason, _)| reason == "GuestFailed");
+        assert!(
+            found.is_some_and(|(_, message)| message.starts_with(&expected) && message.len() <= 1_000),
+            "{reasons:?}"
+        );
+        assert!(!reasons.iter().any(|(reason, _)| reason == "VMShutdownDetected"), "{reasons:?}");
+        site.fails_at = None;
+        site.run_for(600);
+        assert_eq!(site.left(), [""; 0], "{step:?}");
     }
 }

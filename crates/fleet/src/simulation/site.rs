@@ -7,9 +7,10 @@ use super::random::Random;
 use crate::bootstrap::{Registry, Reply as Bootstrapped};
 use crate::core::{Concurrency, Config, Core};
 use crate::hypervisor::{self, Operation, Power};
-use crate::inbox::Received;
+use crate::inbox::{Received, Signed};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::notice::Notice;
+use crate::object::Name;
 use crate::outside::{Answer, Ask, Minted, Reply, Request};
 use crate::{bootstrap as border, forge};
 use bootstrap::{Attestation, Config as GuestConfig, End, EndReason, Exchange, Phase, Report, Secret, Step};
@@ -50,6 +51,9 @@ pub(super) struct Site {
     pub(super) random: Random,
     pub(super) has_faults: bool,
     pub(super) webhooks: bool,
+    pub(super) refuses_logins: bool,
+    /// At this step every guest fails.
+    pub(super) fails_at: Option<Step>,
     /// How each job stood when webhooks were sent last.
     announced: BTreeSet<(u64, String)>,
     now: u64,
@@ -80,6 +84,8 @@ impl Site {
             random: Random(seed.wrapping_mul(6_271).wrapping_add(3)),
             has_faults: false,
             webhooks: false,
+            refuses_logins: false,
+            fails_at: None,
             announced: BTreeSet::new(),
             now: 0,
             started: 0,
@@ -202,9 +208,15 @@ impl Site {
                 started: None,
                 completed: None,
             };
-            let (source, at) = (Source::Webhook, wall(self.now));
-            self.inbox.push(Received::Job(Box::new(Observation { source, at, facts })));
+            let pools = self.api.all("RunnerPool").iter().map(|(namespace, name)| Name::new(namespace, name)).collect();
+            self.hear(facts, pools);
         }
+    }
+
+    /// A webhook that was signed with the secrets of these pools.
+    pub(super) fn hear(&mut self, facts: Facts, pools: BTreeSet<Name>) {
+        let observation = Observation { source: Source::Webhook, at: wall(self.now), facts };
+        self.inbox.push(Received::Job(Box::new(Signed { observation, pools })));
     }
 
     /// What guests do.
@@ -246,7 +258,8 @@ impl Site {
                 Bootstrapped::Granted(grant) => {
                     let runner: u64 = grant.jit_config.expose().trim_start_matches("jit-").parse().unwrap();
                     guest.report = Some((grant.report_token, runner));
-                    if let Some(found) = self.hub.runners.get_mut(&runner) {
+                    let starts = self.fails_at.is_none_or(|step| step >= Step::Idle);
+                    if let Some(found) = self.hub.runners.get_mut(&runner).filter(|_| starts) {
                         found.is_online = true;
                     }
                     return true;
@@ -255,6 +268,14 @@ impl Site {
                 Bootstrapped::Accepted(_) => panic!("an exchange is not a report"),
             }
         };
+        if let Some(step) = self.fails_at {
+            let message = format!("the disk is full {}", "x".repeat(5_000));
+            let (reason, exit_code, log) = (EndReason::StepFailed, None, String::new());
+            let end = End { claim, reason, step, message, ran_job: step == Step::Job, exit_code, log };
+            let answer = self.registry.end(&report, &end);
+            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+            return false;
+        }
         let found = self.hub.runners.get(&runner);
         let job = found.and_then(|runner| runner.job);
         let phase = if job.is_some() { Phase::Running } else { Phase::Idle };
@@ -349,7 +370,20 @@ impl Site {
                 let answer = Answer::Hypervisor(self.operate(&request.operation));
                 vec![Event::Elsewhere(number, answer)]
             }
-            Command::Elsewhere(number, Request::Forge(request)) => self.ask_hub(number, &request.ask),
+            Command::Elsewhere(number, Request::Forge(request)) => match request.ask {
+                // This repository has no jobs.
+                forge::Ask::ListJobs { .. } if request.address.ends_with("/acme/other") => {
+                    let read = [forge::RepositoryName { owner: "acme".into(), name: "other".into() }].into();
+                    let none = forge::Jobs { read, ..forge::Jobs::default() };
+                    vec![Event::Elsewhere(number, Answer::Forge(Ok(forge::Answer::Jobs(none))))]
+                }
+                forge::Ask::Check if self.refuses_logins => {
+                    let failure =
+                        forge::Failure::Configuration { message: "bad credentials".into(), remedy: "".into() };
+                    vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))]
+                }
+                ask => self.ask_hub(number, &ask),
+            },
             Command::Elsewhere(number, Request::ForgetForge(_)) => {
                 vec![Event::Elsewhere(number, Answer::Border(Reply::Done))]
             }
@@ -462,6 +496,21 @@ impl Site {
             }
         }
         left
+    }
+
+    /// What the condition Ready of any claim has said: reason and message.
+    pub(super) fn reasons(&self) -> BTreeSet<(String, String)> {
+        let claims = self.api.log.iter().filter(|(_, key, _)| key.0 == "MachineClaim");
+        let conditions = claims.filter_map(|(_, _, object)| object.as_ref()?["status"]["conditions"].as_array());
+        let ready = conditions.flatten().filter(|condition| condition["type"] == "Ready");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        ready.map(|condition| (text(&condition["reason"]), text(&condition["message"]))).collect()
+    }
+
+    /// The ids of the jobs that are known.
+    pub(super) fn jobs(&self) -> Vec<u64> {
+        let all = self.core.jobs().flat_map(|(_, dispatch)| dispatch.table().all());
+        all.filter_map(|job| job.facts.key.short().parse().ok()).collect()
     }
 
     /// The status of the pool.

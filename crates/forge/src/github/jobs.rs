@@ -38,7 +38,10 @@ pub(crate) async fn list(client: &Client, repositories: Option<&BTreeSet<Reposit
     let (mut found, mut first, total) = (Jobs::default(), None, results.len());
     for (repository, result) in results {
         match result {
-            Ok(jobs) => found.jobs.extend(jobs),
+            Ok(jobs) => {
+                found.jobs.extend(jobs);
+                found.read.insert(repository);
+            }
             Err(trouble) => {
                 let failure = client.failure(&trouble, &format!("listing jobs of {repository}"), Need::Actions);
                 found.unread.insert(repository, failure.to_string());

@@ -32,7 +32,10 @@ pub(crate) async fn list(client: &Client, repositories: Option<&BTreeSet<Reposit
     let (mut found, mut first, total) = (Jobs::default(), None, results.len());
     for (project, result) in results {
         match result {
-            Ok(jobs) => found.jobs.extend(jobs),
+            Ok(jobs) => {
+                found.jobs.extend(jobs);
+                found.read.insert(project);
+            }
             Err(trouble) => {
                 let failure = client.failure(&trouble, &format!("listing jobs of {project}"), Need::Read);
                 found.unread.insert(project, failure.to_string());

@@ -189,6 +189,15 @@ fn an_archive_that_is_missing_wrong_or_leaves_its_folder_is_never_run() {
 }
 
 #[test]
+fn credentials_that_cannot_be_placed_and_a_runner_that_is_none_end_it() {
+    let plan = Plan { arguments: vec!["--memory", "/proc/virtpilot/secrets"], ..Plan::default() };
+    let end = ends(&plan, EndReason::StepFailed, Step::Credentials);
+    assert!(end.message.contains("could not write /proc/virtpilot/secrets") && !end.ran_job, "{end:?}");
+    let end = ends(&Plan { program: "./run", ..Plan::default() }, EndReason::StepFailed, Step::Start);
+    assert!(end.message.contains("run.sh is no program") && !end.ran_job, "{end:?}");
+}
+
+#[test]
 fn a_download_that_fails_is_tried_again() {
     let answers = vec![(502, String::new(), Vec::new()), (302, "Location: /archive\r\n".to_owned(), Vec::new())];
     ends(&Plan { answers: vec![("/first", answers)], ..Plan::default() }, EndReason::JobCompleted, Step::Job);

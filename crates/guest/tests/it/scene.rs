@@ -89,6 +89,8 @@ pub(crate) struct Plan {
     pub(crate) answers: Vec<(&'static str, Vec<Answer>)>,
     /// The checksum in place of the right one.
     pub(crate) sha256: Option<String>,
+    /// The program in the archive.
+    pub(crate) program: &'static str,
     /// A link in the archive.
     pub(crate) link: Option<(&'static str, &'static str)>,
     pub(crate) remove_credentials_at_job_start: bool,
@@ -116,6 +118,7 @@ impl Default for Plan {
             credentials_expire_seconds: LONG,
             answers: Vec::new(),
             sha256: None,
+            program: "./run.sh",
             link: None,
             remove_credentials_at_job_start: false,
             user: None,
@@ -171,7 +174,7 @@ fn archive(plan: &Plan) -> Vec<u8> {
         builder.append_data(&mut header, path, content.as_bytes()).unwrap();
     };
     // The real one checks its settings in the same way.
-    file("./run.sh", &format!("#!/bin/sh\ncat .runner bin/node >/dev/null || exit 9\n{}", plan.script));
+    file(plan.program, &format!("#!/bin/sh\ncat .runner bin/node >/dev/null || exit 9\n{}", plan.script));
     file("./externals/node", "node");
     for (path, link) in [("./bin/node", "../externals/node")].into_iter().chain(plan.link) {
         let mut header = tar::Header::new_gnu();

@@ -79,6 +79,14 @@ fn the_fleet_is_deployed_by_itself_and_needs_nothing_of_the_platform() {
     let policy = objects.iter().find(|object| object["kind"] == "NetworkPolicy").unwrap();
     assert_eq!(policy["spec"]["egress"][1]["ports"], json!([{"port": 8006, "protocol": "TCP"}]));
     let numbers = |ports: &Value| ports.as_array().unwrap().iter().map(|port| port["port"].clone()).collect::<Vec<_>>();
+    let to_replicas = &policy["spec"]["egress"][3];
+    assert_eq!(numbers(&to_replicas["ports"]), [8083, 8443]);
+    assert_eq!(
+        to_replicas["to"][0]["podSelector"], policy["spec"]["podSelector"],
+        "a replica passes webhooks and guests on to the one that leads"
+    );
+    let address = json!({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}});
+    assert!(pod["containers"][0]["env"].as_array().unwrap().contains(&address));
     assert_eq!(numbers(&policy["spec"]["ingress"][0]["ports"]), [8080, 8082, 8083, 8443]);
     let service = objects.iter().find(|object| object["kind"] == "Service").unwrap();
     assert_eq!(numbers(&service["spec"]["ports"]), [8083, 8443]);

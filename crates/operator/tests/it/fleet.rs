@@ -124,8 +124,10 @@ impl Fleet {
         command.args(["run", "--products=fleet", "--leader-elect", "--metrics-bind-address", metrics]);
         command.arg(format!("--namespace={HOME}")).arg("--health-probe-bind-address=0");
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
-        command.arg(format!("--webhook-bind-address=127.0.0.1:{webhooks}"));
-        command.arg(format!("--bootstrap-bind-address=127.0.0.1:{bootstrap}"));
+        command.arg(format!("--webhook-bind-address=:{webhooks}"));
+        command.arg(format!("--bootstrap-bind-address=:{bootstrap}"));
+        // Another address than that of the clients, as another pod has.
+        command.env("POD_IP", "127.0.0.2");
         command.env("BOOTSTRAP_ADDRESS", format!("localhost:{bootstrap}"));
         command.env("LOG_LEVEL", "debug").env("POD_NAME", pod).stdin(Stdio::null()).stderr(log);
         Process::of(&mut command)

@@ -82,3 +82,4 @@ mod units;
 mod upgrades;
 mod views;
 mod virt_platform_config;
+mod webhook_examples;

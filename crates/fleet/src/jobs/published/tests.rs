@@ -242,7 +242,7 @@ fn a_person_is_told_what_to_do_next() {
         tale(&report.jobs[0], &report, now(3).wall).next.unwrap_or_default()
     };
     let lines = [
-        next(&["gpu"], &|_| {}),
+        next(&["linux", "gpu"], &|_| {}),
         next(&["linux"], &|pools| pools[0].is_paused = true),
         next(&["linux"], &|pools| pools[0].scaling.max_replicas = 0),
         next(&["linux"], &|pools| pools[0].room = Some(0)),
@@ -288,7 +288,7 @@ fn the_document_is_bounded_whatever_jobs_are_called() {
     let mut bed = Bed::new();
     let long = "x".repeat(5_000);
     let labels: Vec<String> = (0..100).map(|number| format!("{number}-{long}")).collect();
-    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).chain(["linux"]).collect();
     for id in 100..200 {
         bed.see(1, &Seen { id, name: &long, labels: &labels, ..WAITS });
     }

@@ -78,6 +78,7 @@ fn pools() -> Vec<Pool> {
     let pool = |name: &str, labels: &[&str], scale_set: Option<u64>| Pool {
         name: Name::new("ci", name),
         scope: Scope { owner: OWNER.into(), repository: None },
+        organizations: BTreeSet::new(),
         repositories: None,
         group: None,
         labels: labels.iter().map(|&label| label.into()).collect(),
@@ -360,13 +361,11 @@ impl World {
         let is_failed = is_refused || is_lost;
         let event = match ask {
             Ask::Limits(_) => None,
-            Ask::ListJobs(owner, only) if is_failed => {
-                drop(only);
-                Some(Event::ListFailed(owner))
-            }
-            Ask::ListJobs(owner, only) => {
+            Ask::ListJobs(owner) if is_failed => Some(Event::ListFailed(owner)),
+            Ask::ListJobs(owner) => {
                 let jobs = self.github.list_jobs(now);
-                Some(Event::Listed(Box::new(List { owner, only, unread: BTreeSet::new(), asked: wall(now - 1), jobs })))
+                let read = self.github.jobs.values().map(|job| job.facts.repository.clone()).collect();
+                Some(Event::Listed(Box::new(List { owner, read, asked: wall(now - 1), jobs })))
             }
             Ask::LookUp(_, key) => {
                 let JobKey::Job { id, .. } = key else { return };

@@ -4,7 +4,6 @@ use super::{Change, FRESH, KEPT, List, LookUp, Table};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::jobs::simulation::random::Random;
 use jiff::Timestamp;
-use std::collections::BTreeSet;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -32,7 +31,8 @@ fn seen(id: u64, attempt: u32, state: State, second: i64) -> Box<Observation> {
 }
 
 fn list(asked: i64, jobs: Vec<Facts>) -> List {
-    List { owner: "acme".into(), only: None, unread: BTreeSet::new(), asked: at(asked), jobs }
+    let read = [Repository::new("acme", "shop")].into();
+    List { owner: "acme".into(), read, asked: at(asked), jobs }
 }
 
 #[derive(Clone)]
@@ -129,12 +129,8 @@ fn a_job_that_is_not_listed_ends_only_after_it_was_looked_up() {
 
 #[test]
 fn a_list_says_nothing_about_repositories_that_it_does_not_cover() {
-    let shop = Repository::new("acme", "shop");
-    let mut lists = vec![list(40, vec![]), list(40, vec![]), list(40, vec![])];
-    lists[0].owner = "other".into();
-    lists[1].unread.insert(shop.clone());
-    lists[2].only = Some([Repository::new("acme", "other")].into());
-    for list in lists {
+    for read in [vec![], vec![Repository::new("acme", "other"), Repository::new("other", "shop")]] {
+        let list = List { read: read.into_iter().collect(), ..list(40, vec![]) };
         let mut table = Table::default();
         table.observe(&seen(1, 1, State::Queued, 0), at(0));
         table.listed(&list, at(60));

@@ -1,6 +1,6 @@
 //! Tests of webhooks: signatures, limits, repetitions, and the shapes that GitHub publishes.
 
-use super::{Delivery, LARGEST, MAX_AGE, REMEMBERED, Receiver, Refusal, Verdict};
+use super::{Delivery, LARGEST, MAX_AGE, REMEMBERED, Receiver, Refusal, Verdict, signers};
 use crate::jobs::hmac::hmac;
 use crate::jobs::job::{JobKey, Repository, Source, State};
 use jiff::Timestamp;
@@ -49,6 +49,17 @@ fn a_genuine_event_is_an_observation() {
     assert_eq!(facts.key, JobKey::Job { id: 1, attempt: 2 });
     assert_eq!((facts.state, &facts.repository), (State::Queued, &Repository::new("acme", "shop")));
     assert_eq!(facts.labels.iter().map(String::as_str).collect::<Vec<_>>(), ["pve", "self-hosted"]);
+}
+
+#[test]
+fn it_is_known_which_secrets_have_signed() {
+    let body = event(1, "queued", NOW).to_string();
+    let signature = sign(b"new", body.as_bytes());
+    let mut delivery =
+        Delivery { event: Some("workflow_job"), id: Some("a"), signature: Some(&signature), body: body.as_bytes() };
+    assert_eq!(signers(&delivery, &[b"old", b"new", b"", b"other", b"new"]), [1, 4]);
+    delivery.signature = None;
+    assert_eq!(signers(&delivery, &[b"new"]), [0; 0]);
 }
 
 #[test]

@@ -34,7 +34,8 @@ async fn queued_and_running_jobs_of_all_repositories_are_found_by_attempt() {
         let job = &found.jobs[&JobId(first)];
         assert_eq!((&job.status, job.attempt, job.repository.to_string()), (&JobStatus::Queued, 1, "acme/shop".into()));
         assert_eq!(job.labels, ["pve".to_owned(), "self-hosted".to_owned()].into());
-        assert_eq!(jobs(&github, Some(&["acme/shop"])).await.jobs.len(), 1);
+        let one = jobs(&github, Some(&["acme/shop"])).await;
+        assert_eq!((one.jobs.len(), one.read), (1, [repository("acme/shop")].into()), "only that was read");
         assert_eq!(found.jobs.values().filter(|job| job.run == matrix).count(), 130);
     }
     let github = organization(&stand_in);
@@ -85,6 +86,7 @@ async fn one_repository_that_cannot_be_read_hides_no_other() {
     ));
     let found = jobs(&github, None).await;
     assert_eq!((found.jobs.len(), found.unread.len()), (1, 1));
+    assert!(found.read.contains(&repository("acme/shop")) && !found.read.contains(&repository("acme/docs")));
     assert!(found.unread[&repository("acme/docs")].contains("Server Error (502)"), "{found:?}");
     let none = Ask::ListJobs { repositories: Some([repository("acme/nowhere")].into()) };
     let said = mended_by(ask(&github, none).await);

@@ -3,7 +3,7 @@
 use super::lead_or_run;
 use crate::fleet as product;
 use crate::fleet::border::Border;
-use crate::fleet::servers::{Servers, Settings};
+use crate::fleet::servers::{Leader, Servers, Settings, publish};
 use crate::metrics::Metrics;
 use anyhow::bail;
 use change::{Backoff, Key, Kind};
@@ -35,7 +35,12 @@ pub(super) async fn run(
     let border = Border::new();
     let counted = observers.2.clone();
     let count = Arc::new(move |server, result| counted.fleet_request(server, result));
-    let servers = Servers::start(&settings, &border, (&server, &namespace), count).await?;
+    let mut replica = replica;
+    let leader = replica.as_mut().map(|replica| {
+        publish(replica, std::env::var("POD_IP").ok().as_deref(), &settings);
+        Arc::new(Leader::new(&server, &namespace, &replica.name))
+    });
+    let servers = Servers::start(&settings, &border, (&server, &namespace), leader, count).await?;
     let config = fleet::Config { operator, concurrency: fleet::Concurrency::default() };
     let (leading, readiness, home) = (server.clone(), probes.missing.clone(), namespace.clone());
     let work = |permit: Permit, stop| {

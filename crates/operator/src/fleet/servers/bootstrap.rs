@@ -3,6 +3,7 @@
 //! Nothing that a guest sends or gets is logged. What is secret is overwritten when it is dropped, but for the buffers of the connection.
 
 use super::Count;
+use super::leader::{Leader, Which};
 use super::reply::{self, Reply, again, reply, unread};
 use crate::fleet::border::{Border, NotTaken};
 use ::bootstrap::{
@@ -17,7 +18,7 @@ use runtime::Clock;
 use runtime::bounded::{Ended, Memory, Service, read};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -29,9 +30,14 @@ const MEMORY: usize = 8 << 20;
 /// The pause that a guest is asked for while this replica does not lead.
 const PAUSE: u64 = 2;
 
+/// What no guest of ours sends.
+const NOT_GENUINE: [&str; 7] =
+    ["wrong_path", "wrong_method", "malformed", "unknown", "too_large", "slow_body", "broken"];
+
 /// The bootstrap endpoint.
 pub(super) struct Endpoint {
     border: Arc<Border>,
+    leader: Option<Arc<Leader>>,
     limits: Mutex<Limits>,
     clock: Clock,
     memory: Memory,
@@ -42,18 +48,27 @@ pub(super) struct Endpoint {
 type Outcome = (&'static str, Reply);
 
 impl Endpoint {
-    pub(super) fn new(border: Arc<Border>, clock: Clock, count: Count) -> Endpoint {
-        Endpoint { border, limits: Mutex::default(), clock, memory: Memory::new(MEMORY), count }
+    pub(super) fn new(border: Arc<Border>, leader: Option<Arc<Leader>>, clock: Clock, count: Count) -> Endpoint {
+        Endpoint { border, leader, limits: Mutex::default(), clock, memory: Memory::new(MEMORY), count }
     }
 
     fn limits(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn outcome(&self, peer: IpAddr, kind: Option<Kind>, request: Request<Incoming>) -> Outcome {
-        if let Err(pause) = self.limits().request(peer, self.clock.now().monotonic) {
-            return too_many(pause);
+    /// What is not genuine counts for its address, behind which many machines may be: these are never kept out.
+    async fn limited(&self, peer: IpAddr, kind: Option<Kind>, request: Request<Incoming>) -> Outcome {
+        let outcome = self.outcome(peer, kind, request).await;
+        if !NOT_GENUINE.contains(&outcome.0) {
+            return outcome;
         }
+        match self.limits().request(peer, self.clock.now().monotonic) {
+            Ok(()) => outcome,
+            Err(pause) => too_many(pause),
+        }
+    }
+
+    async fn outcome(&self, peer: IpAddr, kind: Option<Kind>, request: Request<Incoming>) -> Outcome {
         let Some(kind) = kind else {
             return refuse("wrong_path", StatusCode::NOT_FOUND, RefusalReason::Malformed);
         };
@@ -73,25 +88,24 @@ impl Endpoint {
         }
         let bearer = bearer(&head.headers);
         match kind {
-            Kind::Exchange => self.asked(
-                peer,
-                &body,
-                |request: &Exchange| &request.claim,
-                |request| self.border.exchange(request, Timestamp::now()),
-            ),
-            Kind::Report => {
-                self.asked(peer, &body, |report: &Report| &report.claim, |report| self.border.report(&bearer, report))
+            Kind::Exchange => {
+                let claim = |request: &Exchange| request.claim.clone();
+                self.asked(peer, &body, claim, |request| self.border.exchange(request, Timestamp::now()))
             }
-            Kind::End => self.asked(peer, &body, |end: &End| &end.claim, |end| self.border.end(&bearer, end)),
+            Kind::Report => {
+                let claim = |report: &Report| report.claim.clone();
+                self.asked(peer, &body, claim, |report| self.border.report(&bearer, report))
+            }
+            Kind::End => self.asked(peer, &body, |end: &End| end.claim.clone(), |end| self.border.end(&bearer, end)),
         }
     }
 
-    /// Reads a message, and answers it unless its sender has guessed too often.
+    /// Reads a message and answers it. Who guesses has to wait, and whoever does not is answered even so.
     fn asked<M: DeserializeOwned>(
         &self,
         peer: IpAddr,
         body: &[u8],
-        claim: impl Fn(&M) -> &Claim,
+        claim: impl Fn(&M) -> Claim,
         answer: impl FnOnce(&M) -> Result<Answer, NotTaken>,
     ) -> Outcome {
         // The text of the error would quote the message.
@@ -99,16 +113,16 @@ impl Endpoint {
             return refuse("malformed", StatusCode::BAD_REQUEST, RefusalReason::Malformed);
         };
         let (claim, now) = (claim(&message), self.clock.now().monotonic);
-        if let Err(pause) = self.limits().may_ask(peer, claim, now) {
-            return too_many(pause);
-        }
         match answer(&message) {
             Err(NotTaken) => not_taken(),
             Ok(Answer::Granted(grant)) => ("granted", json(StatusCode::OK, &*grant)),
             Ok(Answer::Accepted(accepted)) => ("accepted", json(StatusCode::OK, &accepted)),
             Ok(Answer::Refused { status, refusal }) => {
-                if status == fleet::bootstrap::status(RefusalReason::Unknown) {
-                    self.limits().refused(peer, claim, now);
+                if refusal.reason == RefusalReason::Unknown {
+                    if let Err(pause) = self.limits().may_ask(peer, &claim, now) {
+                        return too_many(pause);
+                    }
+                    self.limits().refused(peer, &claim, now);
                 }
                 let result = name(refusal.reason);
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -148,9 +162,20 @@ impl Kind {
 impl Service for Endpoint {
     async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> Reply {
         let kind = Kind::of(request.uri().path());
-        let (result, reply) = self.outcome(peer, kind, request).await;
+        let (result, reply) = self.limited(peer, kind, request).await;
         (self.count)(kind.map_or("other", Kind::name), result);
         reply
+    }
+
+    async fn elsewhere(&self, peer: IpAddr) -> Option<SocketAddr> {
+        match &self.leader {
+            Some(leader) if !self.border.is_open() => leader.address(Which::Bootstrap, peer).await,
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) {
+        (self.count)("connection", reply::PASSED_ON);
     }
 
     fn ended(&self, why: Ended) {

@@ -1,10 +1,12 @@
 //! The fleet's two servers: the receiver of webhooks, and the bootstrap endpoint for the guests of its machines.
 //!
-//! Both listen in every replica. A replica that does not lead refuses what arrives, so that the sender tries again.
+//! Both listen in every replica. A replica that does not lead passes connections on to the one that does; while nobody leads it refuses what
+//! arrives, so that the sender tries again.
 
 mod address;
 mod authority;
 mod bootstrap;
+mod leader;
 mod reply;
 mod webhooks;
 
@@ -12,6 +14,7 @@ use crate::fleet::border::Border;
 pub(crate) use address::PublicAddress;
 use anyhow::Context;
 use cluster::{Permit, Server};
+pub(crate) use leader::{Leader, publish};
 use runtime::bounded::{self, Limits, Tls};
 use runtime::{Clock, health, tls};
 use std::path::PathBuf;
@@ -54,17 +57,18 @@ impl Servers {
         settings: &Settings,
         border: &Arc<Border>,
         (server, home): (&Server, &str),
+        leader: Option<Arc<Leader>>,
         count: Count,
     ) -> anyhow::Result<Servers> {
         let permit = watch::channel(None).0;
-        receive_webhooks(settings, border, home, count.clone()).await?;
+        receive_webhooks(settings, border, home, leader.clone(), count.clone()).await?;
         if let (Some(listens), Some(address)) = (&settings.bootstrap, &settings.bootstrap_address) {
             let listener =
                 health::listen(listens, "the bootstrap endpoint").await.context("guests would get no credentials")?;
             let acceptor = authority::Acceptor::default();
             let keeper = authority::Keeper::new((server.clone(), home.to_owned()), address.clone(), border.clone());
             tokio::spawn(keeper.keep(permit.subscribe(), acceptor.clone()));
-            let service = Arc::new(bootstrap::Endpoint::new(border.clone(), Clock::start(), count));
+            let service = Arc::new(bootstrap::Endpoint::new(border.clone(), leader, Clock::start(), count));
             tokio::spawn(bounded::serve(listener, move || acceptor.current(), OF_BOOTSTRAP, service));
             tracing::info!("guests get their credentials on {listens}, which they reach as {address}");
         }
@@ -82,6 +86,7 @@ pub(crate) async fn receive_webhooks(
     settings: &Settings,
     border: &Arc<Border>,
     home: &str,
+    leader: Option<Arc<Leader>>,
     count: Count,
 ) -> anyhow::Result<()> {
     let Some(address) = &settings.webhooks else { return Ok(()) };
@@ -93,7 +98,7 @@ pub(crate) async fn receive_webhooks(
     });
     let mut certificate = source.map(tls::Certificate::load).transpose()?;
     let tls = move || certificate.as_mut().map_or(Tls::Off, |known| Tls::With(known.acceptor()));
-    let service = Arc::new(webhooks::Webhooks::new(border.clone(), count));
+    let service = Arc::new(webhooks::Webhooks::new(border.clone(), leader, count));
     tokio::spawn(bounded::serve(listener, tls, OF_WEBHOOKS, service));
     tracing::info!("webhooks are received on {address}, at {}", webhooks::PATH);
     Ok(())

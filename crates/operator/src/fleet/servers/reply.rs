@@ -48,6 +48,9 @@ pub(super) fn unread(why: Unread) -> (&'static str, StatusCode, &'static str) {
     }
 }
 
+/// What a connection that was passed on to the leader is counted as.
+pub(super) const PASSED_ON: &str = "passed_on";
+
 /// Why a connection was ended, in one word.
 pub(super) fn ended(why: Ended) -> &'static str {
     match why {

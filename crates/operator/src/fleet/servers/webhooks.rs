@@ -1,14 +1,19 @@
 //! Receives webhooks. What is surely none of ours is refused before its body is read.
 
+use super::leader::{Leader, Which};
 use super::reply::{self, Reply, again, discard, text, unread};
 use super::{Count, WEBHOOK};
 use crate::fleet::border::Border;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict};
+use fleet::forge::Hidden;
+use fleet::inbox::Signed;
+use fleet::jobs::Observation;
+use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict, signers};
+use fleet::object::Name;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use runtime::bounded::{Ended, Memory, Service, read};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +29,7 @@ const PAUSE: u64 = 5;
 /// The receiver of webhooks.
 pub(super) struct Webhooks {
     border: Arc<Border>,
+    leader: Option<Arc<Leader>>,
     receiver: Mutex<Receiver>,
     memory: Memory,
     /// How long a body may take.
@@ -32,8 +38,8 @@ pub(super) struct Webhooks {
 }
 
 impl Webhooks {
-    pub(super) fn new(border: Arc<Border>, count: Count) -> Webhooks {
-        Webhooks { border, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
+    pub(super) fn new(border: Arc<Border>, leader: Option<Arc<Leader>>, count: Count) -> Webhooks {
+        Webhooks { border, leader, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
     }
 
     /// What is refused without its body: why in one word, and the answer.
@@ -57,12 +63,12 @@ impl Webhooks {
 
     /// Judges a webhook, and passes on what it says.
     fn take(&self, delivery: &Delivery<'_>) -> (&'static str, Reply) {
-        let secrets = self.border.webhook_secrets();
-        let secrets: Vec<&[u8]> = secrets.iter().map(|secret| secret.expose().as_bytes()).collect();
+        let known = self.border.webhook_secrets();
+        let secrets: Vec<&[u8]> = known.iter().map(|(_, secret)| secret.expose().as_bytes()).collect();
         let receive = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         let found = receive().receive(delivery, &secrets, Timestamp::now());
         if let Verdict::Accepted(observation) = &found
-            && self.border.observed(observation.clone()).is_err()
+            && self.border.observed(signed(observation, signers(delivery, &secrets), &known)).is_err()
         {
             receive().forget(delivery);
             return not_taken("behind");
@@ -98,9 +104,26 @@ impl Service for Webhooks {
         reply
     }
 
+    async fn elsewhere(&self, peer: IpAddr) -> Option<SocketAddr> {
+        match &self.leader {
+            Some(leader) if !self.border.is_open() => leader.address(Which::Webhooks, peer).await,
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) {
+        (self.count)(WEBHOOK, reply::PASSED_ON);
+    }
+
     fn ended(&self, why: Ended) {
         (self.count)(WEBHOOK, reply::ended(why));
     }
+}
+
+/// What a webhook says, for the pools whose secrets have signed it.
+fn signed(observation: &Observation, signers: Vec<usize>, known: &[(Name, Hidden)]) -> Signed {
+    let pools = signers.into_iter().filter_map(|place| known.get(place)).map(|(pool, _)| pool.clone()).collect();
+    Signed { observation: observation.clone(), pools }
 }
 
 fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

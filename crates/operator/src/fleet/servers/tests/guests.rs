@@ -50,7 +50,7 @@ async fn scene() -> Scene {
     let made = authority(now).unwrap();
     let acceptor = leaf(&made, "127.0.0.1", now).unwrap().acceptor;
     border.serve_at(Served { address: format!("https://{address}"), ca: made.certificate.clone() });
-    let service = Arc::new(Endpoint::new(border.clone(), Clock::start(), counted.count()));
+    let service = Arc::new(Endpoint::new(border.clone(), None, Clock::start(), counted.count()));
     tokio::spawn(serve(listener, move || Tls::With(acceptor.clone()), OF_BOOTSTRAP, service));
     let folder = tempfile::tempdir().unwrap();
     let (notices, runner) = (Arc::new(Mutex::new(Vec::new())), folder.path().join("runner"));
@@ -237,6 +237,23 @@ async fn a_guest_asks_again_until_a_replica_leads() {
     scene.border.open();
     let log = scene.ended(guest).await;
     assert!(matches!(scene.notices().last(), Some(Notice::Ended(end)) if end.ran_job), "{log}");
+}
+
+/// Many machines are behind one address, or come through another replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_requests_of_guests_are_not_limited_by_address_and_those_of_strangers_are() {
+    let scene = scene().await;
+    scene.border.open();
+    let token = scene.mint("u", 7, 600);
+    for _ in 0..400 {
+        assert_ne!(scene.stolen("u", &token, 'x').await.0, 429);
+    }
+    let mut codes = std::collections::BTreeSet::new();
+    for _ in 0..400 {
+        codes.insert(scene.post("/bootstrap/v1/other", "", "").await.0);
+    }
+    assert_eq!(codes, [404, 429].into(), "what no guest sends is limited");
+    assert_ne!(scene.stolen("u", &token, 'x').await.0, 429, "and keeps no guest out");
 }
 
 #[tokio::test(flavor = "multi_thread")]

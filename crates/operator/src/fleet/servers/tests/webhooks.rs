@@ -2,6 +2,7 @@
 
 use super::rig::{Counted, connect, exchange, listener, received, status};
 use crate::fleet::border::Border;
+use crate::fleet::servers::leader::Leader;
 use crate::fleet::servers::webhooks::{PATH, Webhooks};
 use crate::fleet::servers::{OF_WEBHOOKS, WEBHOOK};
 use fleet::inbox::Received;
@@ -28,7 +29,7 @@ async fn scene(limits: Limits, body: Duration) -> Scene {
     let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
     border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
     border.open();
-    let mut service = Webhooks::new(border.clone(), counted.count());
+    let mut service = Webhooks::new(border.clone(), None, counted.count());
     service.within = body;
     tokio::spawn(serve(listener, || Tls::Off, limits, Arc::new(service)));
     Scene { address, border, counted }
@@ -171,7 +172,8 @@ async fn slow_heads_and_slow_bodies_are_given_up_and_counted() {
 async fn a_replica_that_does_not_lead_and_one_that_is_behind_have_it_delivered_again() {
     let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
     border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
-    let service = Arc::new(Webhooks::new(border.clone(), counted.count()));
+    border.set_webhook_secrets("team/other", vec!["another secret".to_owned().into()]);
+    let service = Arc::new(Webhooks::new(border.clone(), None, counted.count()));
     tokio::spawn(serve(listener, || Tls::Off, OF_WEBHOOKS, service));
     let scene = Scene { address, border, counted };
     let request = signed("workflow_job", "a", &job(1));
@@ -181,7 +183,8 @@ async fn a_replica_that_does_not_lead_and_one_that_is_behind_have_it_delivered_a
     assert_eq!(status(&scene.send(&request).await), 202, "it is no repetition");
     // As many as may wait for a core that hangs.
     let Received::Job(one) = received(&scene.border).await.remove(0) else { panic!("no job") };
-    while scene.border.observed(one.clone()).is_ok() {}
+    assert_eq!(one.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ci/linux"], "whose secret it is");
+    while scene.border.observed((*one).clone()).is_ok() {}
     let request = signed("workflow_job", "b", &job(2));
     let answer = scene.send(&request).await;
     assert!(status(&answer) == 503 && scene.counted.of(WEBHOOK, "behind") == 1, "{answer}");
@@ -205,4 +208,44 @@ async fn thousands_of_idle_connections_keep_nobody_out() {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(4), "it waited for an idle one: {took:?}");
     scene.counted.until(WEBHOOK, "evicted", 2_000).await;
+}
+
+/// A receiver of a replica that does not lead.
+async fn standby(leader: SocketAddr) -> Scene {
+    let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
+    let service = Arc::new(Webhooks::new(border.clone(), Some(Arc::new(Leader::at(leader))), counted.count()));
+    // It has no certificate yet: what is passed on needs none.
+    tokio::spawn(serve(listener, || Tls::NotYet, OF_WEBHOOKS, service));
+    Scene { address, border, counted }
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_lead_passes_webhooks_on_to_the_one_that_does() {
+    let (border, counted) = (Border::new(), Counted::default());
+    border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
+    border.open();
+    // On another address than the client's, as another pod has it.
+    let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let reached = listener.local_addr().unwrap();
+    let service = Arc::new(Webhooks::new(border.clone(), None, counted.count()));
+    tokio::spawn(serve(listener, || Tls::Off, OF_WEBHOOKS, service));
+    let other = standby(reached).await;
+    let answer = other.send(&signed("workflow_job", "a", &job(1))).await;
+    assert_eq!(status(&answer), 202, "{answer}");
+    assert!(matches!(received(&border).await[..], [Received::Job(_)]));
+    assert_eq!((other.counted.of(WEBHOOK, "passed_on"), counted.of(WEBHOOK, "accepted")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_lead_refuses_while_the_leader_does_not_answer_or_asks_itself() {
+    let nobody = listener().await.1;
+    for leader in [SocketAddr::from(([127, 0, 0, 2], nobody.port())), SocketAddr::from(([127, 0, 0, 1], 1))] {
+        let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
+        let service = Arc::new(Webhooks::new(border.clone(), Some(Arc::new(Leader::at(leader))), counted.count()));
+        tokio::spawn(serve(listener, || Tls::Off, OF_WEBHOOKS, service));
+        let scene = Scene { address, border, counted };
+        let answer = scene.send(&signed("workflow_job", "a", &job(1))).await;
+        assert!(status(&answer) == 503 && answer.contains("does not lead"), "{leader}: {answer}");
+        assert_eq!(scene.counted.of(WEBHOOK, "passed_on"), 0);
+    }
 }
