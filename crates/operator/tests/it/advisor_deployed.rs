@@ -219,12 +219,11 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
     let maps = objects(&cluster.playground, "v1", "ConfigMap", Some(NAMESPACE));
     assert!(maps.get_opt("example-config").await.unwrap().is_none(), "the profile created it");
 
-    // Logging needs a namespace, and a binding of its own.
+    // Logging needs a binding of its own.
     let account = format!("--serviceaccount={NAMESPACE}:{NAME}");
     for arguments in [
-        vec!["create", "namespace", "openshift-logging"],
         vec!["apply", "--filename", deploy("rbac/logging.yaml").to_str().unwrap()],
-        vec!["create", "clusterrolebinding", NAME, "--clusterrole=virt-platform-autopilot-logging", &account],
+        vec!["create", "clusterrolebinding", "logging-of-advisor", "--clusterrole=virt-platform-autopilot-logging", &account],
     ] {
         let mut kubectl = Command::new(cluster.playground.folder().join("kubectl"));
         succeed(kubectl.env("KUBECONFIG", cluster.playground.kubeconfig()).args(arguments));
