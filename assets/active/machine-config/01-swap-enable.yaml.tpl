@@ -1,8 +1,9 @@
 {{- if .Topology.IsHCP }}{{ notApplicable "hosted control planes take this through the NodePool: put it into a ConfigMap named in spec.config of the NodePool" }}{{ end -}}
 {{- if .Topology.IsCompact }}{{ notApplicable "every node is a control plane node, and those get no swap: etcd must not wait for a disk" }}{{ end -}}
 # Swap for virtual machines: turned on where the administrator has provided space for it, used by pods within their limits,
-# never by system services. Space is a partition with the GPT name OCPSWAP, or the file /var/tmp/ocpswap.file, or both, each
-# formatted with mkswap; nothing is ever formatted here. Nodes without that space run as before.
+# never by system services. Space is a partition with the GPT name OCPSWAP, the file /var/tmp/ocpswap.file, or a partition with
+# the GPT name CNV_SWAP, which the Go advisor asked for, or several of these, each formatted with mkswap; nothing is ever
+# formatted here. Nodes without that space run as before.
 #
 # Nothing here can keep the kubelet from starting: what comes before it is wanted, not required, and has a time limit, and
 # virt-swap-on turns swap on only where the kubelet accepts it. There is no variant for masters: etcd must not wait for a disk.
@@ -63,6 +64,25 @@ spec:
 
             [Install]
             WantedBy=kubelet-dependencies.target
+        # The name that the Go advisor looked for: nodes that it gave swap keep theirs.
+        - name: virt-swap-cnv-partition.service
+          enabled: true
+          contents: |
+            [Unit]
+            Description=Use the partition CNV_SWAP as swap space
+            ConditionFirstBoot=no
+            ConditionPathExists=/dev/disk/by-partlabel/CNV_SWAP
+            After=local-fs.target network-online.target
+            Before=kubelet-dependencies.target
+
+            [Service]
+            Type=oneshot
+            RemainAfterExit=yes
+            TimeoutStartSec=60
+            ExecStart=/usr/local/bin/virt-swap-on /dev/disk/by-partlabel/CNV_SWAP 100
+
+            [Install]
+            WantedBy=kubelet-dependencies.target
         - name: virt-swap-file.service
           enabled: true
           contents: |
@@ -102,7 +122,7 @@ spec:
           contents: |
             [Unit]
             Description=Keep swapping from starving system services of disk
-            After=local-fs.target swap.target virt-swap-partition.service virt-swap-file.service
+            After=local-fs.target swap.target virt-swap-partition.service virt-swap-cnv-partition.service virt-swap-file.service
 
             [Service]
             Type=oneshot

@@ -48,16 +48,16 @@ eviction_in() {
             }
             return s
         }
-        # Splits "key: value" into the variables key and rest.
+        # Splits "field: value" into the variables field and rest.
         function split_pair(s,  at) {
             at = index(s, ":")
-            if (at == 0) { key = ""; rest = ""; return }
-            key = bare(substr(s, 1, at - 1)); rest = trim(substr(s, at + 1))
+            if (at == 0) { field = ""; rest = ""; return }
+            field = bare(substr(s, 1, at - 1)); rest = trim(substr(s, at + 1))
         }
         function flow_map(s,  n, i, pairs) {
             sub(/^[ \t]*[{]/, "", s); sub(/[}].*$/, "", s)
             n = split(s, pairs, ",")
-            for (i = 1; i <= n; i++) { split_pair(pairs[i]); if (key == "memory.available") found = bare(rest) }
+            for (i = 1; i <= n; i++) { split_pair(pairs[i]); if (field == "memory.available") found = bare(rest) }
         }
         function yaml(  i, s, inside, indent, flow) {
             for (i = 1; i <= lines; i++) {
@@ -66,14 +66,14 @@ eviction_in() {
                 if (flow != "") { flow = flow " " s; if (s ~ /[}]/) { flow_map(flow); flow = "" }; continue }
                 match(s, /^ */)
                 if (RLENGTH == 0) {
-                    split_pair(s); inside = key == "evictionHard"; indent = 0
-                    if (key == "kind") kind = bare(rest)
+                    split_pair(s); inside = field == "evictionHard"; indent = 0
+                    if (field == "kind") kind = bare(rest)
                     if (inside) found = ""
                     if (inside && substr(rest, 1, 1) == "{") { if (rest ~ /[}]/) flow_map(rest); else flow = rest }
                 } else if (inside) {
                     if (indent == 0) indent = RLENGTH
                     split_pair(s)
-                    if (RLENGTH == indent && key == "memory.available") found = bare(rest)
+                    if (RLENGTH == indent && field == "memory.available") found = bare(rest)
                 }
             }
             return flow == ""

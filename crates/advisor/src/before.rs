@@ -1,9 +1,12 @@
 //! The values that an apply replaces, recorded on the object by the apply itself, so that they can be restored.
 
 use crate::identity::{APPLIED, BEFORE, FIELD_MANAGER, PROFILE};
+use crate::versions;
 use change::{Entry, FieldSet};
 use serde_json::{Map, Value, json};
 
+/// In a record and in an entry of managed fields: the version of the kind whose fields these are.
+const VERSION: &str = "apiVersion";
 /// What of an object is its identity, and is neither replaced nor restored.
 const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "status"];
 
@@ -13,19 +16,47 @@ const IDENTITY: [&str; 5] = ["apiVersion", "kind", "name", "namespace", "status"
 /// `answer` is what the server would make of it: a field that it gives us as a whole is replaced as a whole.
 pub fn before(live: Option<&Value>, wanted: &Value, answer: &Value, is_made_by_go: bool) -> Option<Value> {
     let live = live.filter(|_| !is_made_by_go)?;
-    let recorded = live["metadata"]["annotations"][BEFORE].as_str().and_then(|text| serde_json::from_str(text).ok());
+    let recorded: Option<Value> =
+        live["metadata"]["annotations"][BEFORE].as_str().and_then(|text| serde_json::from_str(text).ok());
     if recorded == Some(Value::Null) {
         return None;
     }
-    let entries = Entry::all(&live["metadata"]["managedFields"]);
-    let ours = Entry::ours(&entries, FIELD_MANAGER).filter(|_| recorded.is_some()).map(|entry| &entry.fields);
-    let after = Entry::all(&answer["metadata"]["managedFields"]);
-    let owned = Entry::ours(&after, FIELD_MANAGER).map(|entry| &entry.fields);
-    let mut values = replaced(live, wanted, ours, owned);
+    let version = live["apiVersion"].as_str().unwrap_or_default();
+    let ours = owned(live, version).filter(|_| recorded.is_some());
+    let after = owned(answer, version);
+    let mut values = replaced(live, wanted, ours.as_ref(), after.as_ref());
     if let Some(recorded) = recorded {
-        merge(&mut values, recorded);
+        match in_version_of(live, &recorded) {
+            Ok(recorded) => merge(&mut values, recorded),
+            // Of two versions in one record nobody could tell which value is of which.
+            Err(_) => return Some(recorded),
+        }
     }
+    values[VERSION] = json!(version);
     Some(values)
+}
+
+/// What we own of an object, as this version of its kind calls it.
+fn owned(object: &Value, version: &str) -> Option<FieldSet> {
+    let mut entries = object["metadata"]["managedFields"].clone();
+    for entry in entries.as_array_mut().into_iter().flatten() {
+        let of = entry[VERSION].as_str().unwrap_or(version);
+        entry["fieldsV1"] = versions::converted(&entry["fieldsV1"], of, version, "f:").0;
+    }
+    Entry::ours(&Entry::all(&entries), FIELD_MANAGER).map(|entry| entry.fields.clone())
+}
+
+/// What was recorded of an object, as the version calls it that the object has now. The error is the version under which it was recorded, if
+/// nobody knows where its fields are now.
+fn in_version_of(object: &Value, recorded: &Value) -> Result<Value, String> {
+    let present = object[VERSION].as_str().unwrap_or_default();
+    let version = versions::version_of(recorded, present);
+    let mut fields = recorded.clone();
+    fields.as_object_mut().and_then(|fields| fields.remove(VERSION));
+    match versions::converted(&fields, &version, present, "") {
+        (fields, true) => Ok(fields),
+        (_, false) => Err(version),
+    }
 }
 
 fn replaced(live: &Value, wanted: &Value, ours: Option<&FieldSet>, owned: Option<&FieldSet>) -> Value {
@@ -143,8 +174,10 @@ pub fn content(object: &Value) -> Value {
     content
 }
 
-/// The object that restores recorded values; what we added is in it no more, so the server removes it.
-pub fn restoring(object: &Value, recorded: &Value) -> Value {
+/// The object that restores recorded values; what we added is in it no more, so the server removes it. The error is the version of the kind
+/// under which they were recorded, if nobody knows where they are in the present one.
+pub fn restoring(object: &Value, recorded: &Value) -> Result<Value, String> {
+    let recorded = in_version_of(object, recorded)?;
     let mut restored = json!({
         "apiVersion": object["apiVersion"],
         "kind": object["kind"],
@@ -153,8 +186,8 @@ pub fn restoring(object: &Value, recorded: &Value) -> Value {
     if let Some(namespace) = object["metadata"].get("namespace") {
         restored["metadata"]["namespace"] = namespace.clone();
     }
-    merge(&mut restored, recorded.clone());
-    restored
+    merge(&mut restored, recorded);
+    Ok(restored)
 }
 
 #[cfg(test)]
@@ -175,7 +208,7 @@ mod tests {
         assert_eq!(before(None, &wanted, &none, false), None, "it does not exist");
         let first = live(&json!({"a": 7, "b": {"d": 3}, "other": 1}), &json!({}), &json!({}));
         let recorded = before(Some(&first), &wanted, &none, false).unwrap();
-        assert_eq!(recorded, json!({"spec": {"a": 7}}));
+        assert_eq!(recorded, json!({"apiVersion": "v1", "spec": {"a": 7}}));
         let object = marked(&wanted, "p", Some(&recorded), false);
         assert_eq!(Mark::of(&object), Mark::Changed("p".into(), recorded.clone()));
         // Later another field is wanted, too; our own value of the first is not what was there before.
@@ -184,10 +217,10 @@ mod tests {
         let second = live(&json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 5}), &annotations, &owned);
         let more = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 2, "b": {"c": 4}, "e": 6}});
         let recorded = before(Some(&second), &more, &none, false).unwrap();
-        assert_eq!(recorded, json!({"spec": {"a": 7, "e": 5}}));
+        assert_eq!(recorded, json!({"apiVersion": "v1", "spec": {"a": 7, "e": 5}}));
         assert_eq!(
             restoring(&second, &recorded),
-            json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 7, "e": 5}})
+            Ok(json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": 7, "e": 5}}))
         );
     }
 
@@ -199,11 +232,11 @@ mod tests {
         let found = live(&theirs, &json!({}), &json!({}));
         let answer = |owned: Value| live(&json!({}), &json!({}), &owned);
         let atomic = answer(json!({"f:spec": {"f:selector": {}}}));
-        assert_eq!(before(Some(&found), &wanted, &atomic, false).unwrap(), json!({"spec": theirs}));
+        assert_eq!(before(Some(&found), &wanted, &atomic, false).unwrap()["spec"], theirs);
         let granular = answer(json!({"f:spec": {"f:selector": {"f:matchLabels": {"f:x": {}}}}}));
         assert_eq!(
-            before(Some(&found), &wanted, &granular, false).unwrap(),
-            json!({}),
+            before(Some(&found), &wanted, &granular, false).unwrap()["spec"],
+            Value::Null,
             "nothing of theirs is replaced"
         );
     }
@@ -215,5 +248,38 @@ mod tests {
         assert_eq!(Mark::of(&created), Mark::Created("p".into()));
         assert_eq!(before(Some(&created), &wanted, &json!({}), false), None);
         assert_eq!(Mark::of(&wanted), Mark::None);
+    }
+
+    /// A HyperConverged that the profile changed: what was recorded, what it has, and what is ours of it.
+    fn hyperconverged(version: &str, spec: &Value, before: &Value, owned: &Value) -> Value {
+        json!({"apiVersion": version, "kind": "HyperConverged", "metadata": {"name": "x",
+            "annotations": {"advisor.kubevirt.io/profile": "p", "advisor.kubevirt.io/before": before.to_string()},
+            "managedFields": [{"manager": "virt-advisor-operator", "operation": "Apply",
+                "apiVersion": "hco.kubevirt.io/v1beta1", "fieldsV1": owned}]}, "spec": spec})
+    }
+
+    #[test]
+    fn what_was_recorded_under_another_version_of_the_hyperconverged_is_restored_under_the_present_one() {
+        let [theirs, ours] = [100, 150].map(|ratio| json!({"memoryOvercommitPercentage": ratio}));
+        let recorded = json!({"spec": {"higherWorkloadDensity": theirs}});
+        let owned = json!({"f:spec": {"f:higherWorkloadDensity": {"f:memoryOvercommitPercentage": {}}, "f:ksmConfiguration": {}}});
+        let spec = json!({"virtualization": {"higherWorkloadDensity": ours, "ksmConfiguration": {}}});
+        let live = hyperconverged("hco.kubevirt.io/v1", &spec, &recorded, &owned);
+        let restored = restoring(&live, &recorded).unwrap();
+        assert_eq!(restored["spec"], json!({"virtualization": {"higherWorkloadDensity": theirs}}));
+        // What we own, and did not replace, is not taken for what was there before, whatever it is called now.
+        let wanted = json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "metadata": {"name": "x"}, "spec": spec});
+        let again = before(Some(&live), &wanted, &json!({}), false).unwrap();
+        let expected = json!({"virtualization": {"higherWorkloadDensity": theirs}});
+        assert_eq!(again, json!({"apiVersion": "hco.kubevirt.io/v1", "spec": expected}));
+    }
+
+    #[test]
+    fn a_record_of_another_version_whose_fields_nobody_knows_is_kept_and_not_restored() {
+        let recorded = json!({"apiVersion": "hco.kubevirt.io/v1beta1", "spec": {"other": 1}});
+        let live = hyperconverged("hco.kubevirt.io/v1", &json!({}), &recorded, &json!({}));
+        assert_eq!(restoring(&live, &recorded), Err("hco.kubevirt.io/v1beta1".to_owned()));
+        let wanted = json!({"apiVersion": "hco.kubevirt.io/v1", "kind": "HyperConverged", "metadata": {"name": "x"}, "spec": {"new": 2}});
+        assert_eq!(before(Some(&live), &wanted, &json!({}), false), Some(recorded));
     }
 }

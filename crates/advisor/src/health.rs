@@ -140,6 +140,56 @@ pub fn of_pools_without(
     Ok(Health::Healthy)
 }
 
+/// Whether a pool that is not ready rolls out a change of this very object, which `before` is in it, so that `after` may be what repairs it.
+/// The error names rendered configurations to read first.
+pub fn may_repair(
+    key: &Key,
+    [before, after]: [&Contribution; 2],
+    pool: &Pool,
+    configurations: &BTreeMap<String, Option<Configuration>>,
+) -> Result<bool, BTreeSet<String>> {
+    if pool.wanted_configuration == pool.running_configuration || !is_source(key, pool) {
+        return Ok(false);
+    }
+    let (Some(before), Some(after)) = (&before.contents, &after.contents) else {
+        // Nobody can tell what rolls; to wait repairs no pool that is degraded.
+        return Ok(pool.degraded);
+    };
+    let unread = [&pool.wanted_configuration, &pool.running_configuration];
+    let unread: BTreeSet<String> =
+        unread.into_iter().filter(|name| !configurations.contains_key(*name)).cloned().collect();
+    if !unread.is_empty() {
+        return Err(unread);
+    }
+    let is_in = |contents: &Contents, name: &str| is_in(key, contents, pool, name, configurations).unwrap_or_default();
+    let is_coming = is_in(before, &pool.wanted_configuration) && !is_in(before, &pool.running_configuration);
+    let is_going = is_in(after, &pool.running_configuration) && !is_in(after, &pool.wanted_configuration);
+    Ok(is_coming || is_going)
+}
+
+/// Whether the wanted configuration of a pool is rendered from an object.
+fn is_source(key: &Key, pool: &Pool) -> bool {
+    pool.sources.iter().any(|source| match is_kubelet_config(key) {
+        true => is_made_of_kubelet_config(source),
+        false => *source == key.name,
+    })
+}
+
+/// Whether all that an object brings in is in a rendered configuration. The error is that it has to be read first.
+fn is_in(
+    key: &Key,
+    contents: &Contents,
+    pool: &Pool,
+    configuration: &str,
+    configurations: &BTreeMap<String, Option<Configuration>>,
+) -> Result<bool, String> {
+    let Some(read) = configurations.get(configuration) else { return Err(configuration.to_owned()) };
+    Ok(read.as_ref().is_some_and(|read| {
+        let different = pool_change(read, pool, &key.name, None, Some(contents), &DisruptionPolicy::default()).changed;
+        !different.iter().any(|part| is_compared(part))
+    }))
+}
+
 fn is_kubelet_config(key: &Key) -> bool {
     key.kind.kind == "KubeletConfig"
 }
@@ -163,24 +213,13 @@ fn of_pool(
     let Pool { name: pool_name, machine_count: all, updated_machine_count: updated, .. } = pool;
     let waiting = |what: &str| Ok(Health::Progressing(format!("pool {pool_name}: {what}")));
     let progress = format!("{updated} of {all} nodes are updated");
-    let is_source = |source: &String| match is_kubelet_config(key) {
-        true => is_made_of_kubelet_config(source),
-        false => *source == key.name,
-    };
     // Before it is rendered, the pool still says that all nodes are up to date.
     let is_rendered = match &contribution.contents {
-        Some(contents) if pool.sources.iter().any(is_source) => {
-            let Some(configuration) = configurations.get(&pool.wanted_configuration) else {
-                return Err(pool.wanted_configuration.clone());
-            };
-            configuration.as_ref().is_some_and(|configuration| {
-                let policy = DisruptionPolicy::default();
-                let different = pool_change(configuration, pool, &key.name, None, Some(contents), &policy).changed;
-                !different.iter().any(|part| is_compared(part))
-            })
+        Some(contents) if is_source(key, pool) => {
+            is_in(key, contents, pool, &pool.wanted_configuration, configurations)?
         }
         Some(_) => false,
-        None => pool.sources.iter().any(is_source),
+        None => is_source(key, pool),
     };
     if pool.degraded {
         let why = pool.why_not_ready().unwrap_or_default();

@@ -17,6 +17,7 @@ pub mod status;
 mod stories;
 #[cfg(test)]
 mod testing;
+mod versions;
 pub mod wanted;
 
 pub use core::{Config, Core};

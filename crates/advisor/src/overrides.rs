@@ -108,7 +108,10 @@ pub fn restored(key: &Key, live: &Value, restoring: Value) -> Value {
 fn kept_by_users(key: &Key, live: &Value) -> Result<(), Reason> {
     let ignored = ignored_fields(key, live)?;
     match Mark::of(live) {
-        Mark::Changed(_, values) => overridden(&ignored, &restoring(live, &values), live).map(drop),
+        Mark::Changed(_, values) => match restoring(live, &values) {
+            Ok(restoring) => overridden(&ignored, &restoring, live).map(drop),
+            Err(_) => Ok(()),
+        },
         Mark::None | Mark::Created(_) | Mark::Restored => Ok(()),
     }
 }

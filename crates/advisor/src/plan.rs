@@ -103,7 +103,10 @@ pub fn removal(profile: &str, key: &Key, live: &Value, is_former: bool) -> Optio
     match Mark::of(live) {
         Mark::Created(of) if of == profile => Some(Removal::Delete),
         Mark::Changed(of, values) if of == profile => {
-            let mut restoring = before::restoring(live, &values);
+            let mut restoring = match before::restoring(live, &values) {
+                Ok(restoring) => restoring,
+                Err(version) => return Some(Removal::Leave(version)),
+            };
             // Without a mark, one with this name would be taken for what the Go operator applied.
             if is_former || key.kind.kind == api::hco::KIND {
                 restoring["metadata"]["annotations"][PROFILE] = json!(profile);
@@ -135,6 +138,27 @@ pub fn left(live: &Value) -> Compared {
     };
     let note =
         format!("it stays: {who} made it, and this profile has never written it; delete it by hand if nobody needs it");
+    Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
+}
+
+/// An object that is never deleted, because data would be lost with it: it stays, and people are told how it goes.
+pub fn never_deleted(key: &Key) -> Compared {
+    let Key { kind, namespace, name } = key;
+    let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
+    let place = if namespace.is_empty() { String::new() } else { format!(" --namespace {namespace}") };
+    let note = format!(
+        "it stays: the operator never deletes it, because data would be lost with it; if nobody needs it, delete it by hand: kubectl delete {}{group} {name}{place}",
+        kind.kind.to_lowercase()
+    );
+    Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
+}
+
+/// An object whose values from before the profile were recorded under a version of its kind that nobody can translate: people restore them.
+pub fn untranslated(live: &Value, version: &str) -> Compared {
+    let (present, before) = (live["apiVersion"].as_str().unwrap_or_default(), crate::identity::BEFORE);
+    let note = format!(
+        "it stays: its annotation {before} has the values of {version} from before this profile, and the operator does not know where {present} has them; set them by hand, then remove that annotation and {PROFILE}"
+    );
     Compared { is_skipped: true, ..without_object(Health::Healthy, [None, None]) }.said(Some(note), None)
 }
 
@@ -187,6 +211,8 @@ pub enum Removal {
     Delete,
     /// This is applied, with the values that were there before.
     Restore(Value),
+    /// It stays: those values were recorded under this version of its kind, and nobody knows where they are in the present one.
+    Leave(String),
 }
 
 /// The item that deletes an object. All of its content is lost, whoever wrote it, so all of it is shown and approved.

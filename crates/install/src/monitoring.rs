@@ -61,6 +61,7 @@ fn down(job: &str) -> Value {
             "description": format!(
                 "No metrics of the advisor have been scraped for 15 minutes: it does not run, or Prometheus cannot reach it. Profiles are neither planned nor applied. Look at the Deployment {ADVISOR}."
             ),
+            "runbook": "docs/runbooks/VirtAdvisorDown.md",
         },
     })
 }

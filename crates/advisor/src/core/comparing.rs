@@ -163,6 +163,7 @@ impl Work {
                     Found::Compared(Box::new(plan::restoration(&self.key, &restoring, live, answer)))
                 }
                 (Some(Removal::Restore(_)), None) => return,
+                (Some(Removal::Leave(version)), _) => Found::Compared(Box::new(plan::untranslated(live, &version))),
             },
         };
         let found = match (found, self.honoured.take()) {

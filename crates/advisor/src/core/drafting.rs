@@ -5,9 +5,9 @@ use super::managed::{Managed, Wants};
 use super::{Core, Timer};
 use crate::health;
 use crate::overrides::Hold;
-use crate::plan::{Compared, Item, Plan, Terms, Unplanned, left, left_hyperconverged, removed, shared};
+use crate::plan::{Compared, Item, Plan, Terms, Unplanned, left, left_hyperconverged, never_deleted, removed, shared};
 use crate::situation::{Draft, Health, Progress, continues};
-use api::advisor::Remediation;
+use api::advisor::{Operation, Remediation};
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
 use catalog::{Pool, Query};
@@ -30,6 +30,7 @@ struct Aimed {
     impact: Impact,
     /// Whether the object has the name that the Go operator gave it.
     is_former: bool,
+    is_never_deleted: bool,
     key: Key,
     aim: Aim,
     /// Another profile that wants the object, which would be removed otherwise.
@@ -49,9 +50,18 @@ fn replaced(item: &WantedItem, former: Key, aim: &Aim) -> Aimed {
 
 impl Aimed {
     fn of(item: &WantedItem, key: Key, aim: Aim) -> Aimed {
-        let WantedItem { name, description, needs, impact, is_former, .. } = item;
-        let (name, description, needs) = (name.clone(), description.clone(), needs.clone());
-        Aimed { name, description, needs, impact: *impact, is_former: *is_former, key, aim, kept_for: None }
+        let WantedItem { name, description, needs, .. } = item;
+        Aimed {
+            name: name.clone(),
+            description: description.clone(),
+            needs: needs.clone(),
+            impact: item.impact,
+            is_former: item.is_former,
+            is_never_deleted: item.is_never_deleted,
+            key,
+            aim,
+            kept_for: None,
+        }
     }
 }
 
@@ -104,7 +114,7 @@ impl Core {
             Ok(aims) => aims,
             Err(draft) => return Drafted::Not(draft),
         };
-        if let Err(draft) = self.learn_what_others_want(name, &profile, &aims) {
+        if let Err(draft) = self.learn_what_others_want(name, &aims) {
             return Drafted::Not(draft);
         }
         for aimed in aims.iter_mut().filter(|aimed| !matches!(aimed.aim, Aim::Content(_))) {
@@ -236,15 +246,9 @@ impl Core {
         self.others(name).filter_map(|(other, managed)| Some((other, managed.wants.as_ref()?.all.as_ref())))
     }
 
-    /// Finds out whether another profile wants what this one removes; the error is that this is not known yet, or why it cannot be known now.
-    fn learn_what_others_want(&mut self, name: &str, profile: &Profile, aims: &[Aimed]) -> Result<(), Draft> {
+    /// Finds out whether another profile wants the objects of this one; the error is that this is not known yet, or why it cannot be known now.
+    fn learn_what_others_want(&mut self, name: &str, aims: &[Aimed]) -> Result<(), Draft> {
         let others: Vec<String> = self.others(name).map(|(other, _)| other.clone()).collect();
-        let removed = |asset: &String| {
-            let items = profile.items.iter().filter(|item| item.asset == *asset);
-            items
-                .into_iter()
-                .any(|item| aims.iter().any(|aimed| aimed.name == item.name && !matches!(aimed.aim, Aim::Content(_))))
-        };
         let (mut is_asking, mut unread) = (false, Vec::new());
         for other in others {
             let Some(theirs) = self.catalog.profiles.iter().find(|profile| profile.name == other).cloned() else {
@@ -252,21 +256,26 @@ impl Core {
             };
             let Some(wants) = self.wants(&other, &theirs) else { continue };
             let wants = Arc::clone(&wants.all);
-            let is_of_both = |item: &&WantedItem| {
-                let asset = theirs.items.iter().find(|of| of.name == item.name).map(|of| &of.asset);
-                asset.is_some_and(removed)
-            };
-            for item in wants.items.iter().filter(is_of_both) {
+            for item in &wants.items {
+                let asset = theirs.items.iter().find(|of| of.name == item.name);
+                let Some(asset) = asset.and_then(|of| self.catalog.profile_asset(&of.asset)) else { continue };
+                let Some(ours) = aims.iter().find(|aimed| self.catalog.may_render(asset, &aimed.key)) else { continue };
                 match &item.result {
                     WantedResult::Needs(queries) => {
                         is_asking = true;
                         // The other one may be unable to ask, for example because its spec cannot be read.
                         queries.iter().for_each(|query| self.ask(query.clone()));
                     }
-                    WantedResult::Held(query) => unread.push(format!(
-                        "nobody knows whether VirtPlatformConfig {other} wants what is to be removed ({}): {query} could not be read",
-                        item.name
-                    )),
+                    WantedResult::Held(query) => {
+                        let what = match ours.aim {
+                            Aim::Content(_) => format!("{} differently", ours.key),
+                            Aim::Removal | Aim::Replaced => "what is to be removed".to_owned(),
+                        };
+                        unread.push(format!(
+                            "nobody knows whether VirtPlatformConfig {other} wants {what} ({}): {query} could not be read",
+                            item.name
+                        ));
+                    }
                     _ => {}
                 }
             }
@@ -304,7 +313,7 @@ impl Core {
     fn assemble(&mut self, name: &str, aims: Vec<Aimed>) -> Option<Plan> {
         let (mut items, mut unplanned) = (Vec::new(), Vec::new());
         let mut is_complete = true;
-        for Aimed { name: item, description, needs, impact, key, aim, kept_for, .. } in aims {
+        for Aimed { name: item, description, needs, impact, is_never_deleted, key, aim, kept_for, .. } in aims {
             if let Some(why) = self.failure(name, &item) {
                 let place = items.len() + unplanned.len();
                 unplanned.push(Unplanned { place, name: item, key, why });
@@ -327,6 +336,9 @@ impl Core {
             let compared = match found {
                 // Once its replacement is complete, nobody needs to know of it any more.
                 Found::NotOurs(None) if aim == Aim::Replaced && !is_approved() => continue,
+                Found::Compared(compared) if is_never_deleted && compared.operation == Operation::Delete => {
+                    never_deleted(&key)
+                }
                 Found::Compared(compared) => *compared,
                 // Nothing of it is the profile's: it was as wanted when it was handed over. The HyperConverged is never to be deleted.
                 Found::NotOurs(Some(live))
@@ -477,25 +489,49 @@ impl Core {
             NodeEffect::Reload => Impact::Medium,
             NodeEffect::Restart => Impact::High,
         };
-        item.hold = self.hold(item, &restarts);
+        let hold = self.hold(item, &restarts);
         item.restarts = Some(restarts);
-        true
+        match hold {
+            Ok(hold) => {
+                item.hold = hold;
+                true
+            }
+            Err(unread) => {
+                unread.iter().for_each(|name| self.read_configuration(name));
+                false
+            }
+        }
     }
 
     /// Why nodes are not to restart for an item now. A removal may be what repairs a pool, and so may another content of an object that a pool
-    /// is rolling out.
-    fn hold(&self, item: &Item, restarts: &Restarts) -> Option<String> {
+    /// is rolling out. The error names rendered configurations to read first.
+    fn hold(&self, item: &Item, restarts: &Restarts) -> Result<Option<String>, BTreeSet<String>> {
         if item.impact != Impact::High || item.compared.is_removal {
-            return None;
+            return Ok(None);
         }
         let is_concerned = |pool: &&Pool| match &restarts.scope {
             Scope::Pools(names) => names.contains(&pool.name),
             Scope::Selected | Scope::Cluster => true,
         };
-        let exists = item.compared.contributions[0].is_some();
-        let may_repair = |pool: &Pool| exists && pool.wanted_configuration != pool.running_configuration;
-        let mut concerned = self.surroundings.pools().values().filter(is_concerned).filter(|pool| !may_repair(pool));
-        let why = concerned.find_map(Pool::why_not_ready)?;
-        Some(format!("{why}; it is written when the pool is ready"))
+        let [before, after] = &item.compared.contributions;
+        let (mut holding, mut unread) = (None, BTreeSet::new());
+        for pool in self.surroundings.pools().values().filter(is_concerned) {
+            let Some(why) = pool.why_not_ready() else { continue };
+            let may_repair = match before {
+                Some(before) => health::may_repair(
+                    &item.key,
+                    [before, after.as_ref().unwrap_or(before)],
+                    pool,
+                    &self.readings.configurations,
+                ),
+                None => Ok(false),
+            };
+            match may_repair {
+                Ok(true) => {}
+                Ok(false) => holding = holding.or(Some(format!("{why}; it is written when the pool is ready"))),
+                Err(needed) => unread.extend(needed),
+            }
+        }
+        if unread.is_empty() { Ok(holding) } else { Err(unread) }
     }
 }

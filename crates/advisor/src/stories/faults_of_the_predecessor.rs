@@ -1,12 +1,13 @@
 //! What users of the predecessor saw, one test for each of its faults: B1 to B16 were found by reading it, N1 to N5 and N8 by running it. N6 and N7 are about
-//! roles and options: `crates/operator/tests/it/people_of_advisor.rs` and `virt_platform_config.rs`. Those that depend on the profiles that are shipped are also
+//! roles and options: `crates/operator/tests/it/advisor_deployed.rs` and `virt_platform_config.rs`. Those that depend on the profiles that are shipped are also
 //! tested with these: `crates/operator/tests/it/go_advisor_faults.rs`.
 
 use crate::testing::bed::{HCO, MACHINE_CONFIGS, TestBed};
-use crate::testing::pack::{self, DENSITY, OBJECTS, PROFILE, RIVAL};
+use crate::testing::pack::{self, DENSITY, OBJECTS, PROFILE};
 use mco_stand_in::control;
 use protocol::Command;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -14,6 +15,21 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const POOL: &str = "MachineConfigPool worker";
 /// Where the profile DENSITY has its mode.
 const MODE: &str = "ConfigMap virt/descheduler";
+
+/// All phases, each of which has its condition.
+const PHASES: [&str; 11] = [
+    "Pending",
+    "Drafting",
+    "ReviewRequired",
+    "InProgress",
+    "Completed",
+    "CompletedWithErrors",
+    "CompletedWithUpgrade",
+    "Drifted",
+    "Failed",
+    "PrerequisiteFailed",
+    "Ignored",
+];
 
 /// How many writes of objects were made.
 fn written(bed: &TestBed) -> usize {
@@ -342,10 +358,15 @@ fn an_item_that_was_refused_is_tried_again_and_until_then_nothing_is_completed()
 #[test]
 fn one_phase_is_true_at_a_time_and_its_time_moves_only_when_it_changes() {
     let mut bed = TestBed::new();
-    let phases = ["Pending", "Drafting", "ReviewRequired", "InProgress", "Completed", "Drifted", "Failed"];
-    let expect_one = |bed: &TestBed| {
-        let truths: Vec<&str> = phases.into_iter().filter(|phase| bed.condition(phase)["status"] == "True").collect();
-        assert_eq!(truths, [bed.phase().as_str()]);
+    let mut visited = BTreeSet::new();
+    let mut expect_one = |bed: &TestBed| {
+        visited.insert(bed.phase());
+        let is_true = |phase: &&str| bed.condition(phase)["status"] == "True";
+        assert_eq!(PHASES.iter().filter(|phase| is_true(phase)).collect::<Vec<_>>(), [&bed.phase()]);
+        // Those that are over say so.
+        for phase in visited.iter().filter(|phase| **phase != bed.phase()) {
+            assert_eq!(bed.condition(phase)["status"], "False", "{phase} in {}", bed.phase());
+        }
     };
     bed.ask(json!({"action": "DryRun"}));
     bed.run();
@@ -360,6 +381,27 @@ fn one_phase_is_true_at_a_time_and_its_time_moves_only_when_it_changes() {
     expect_one(&bed);
     assert_ne!(bed.condition("ReviewRequired")["message"], bed.condition("Completed")["message"]);
     assert_eq!(bed.condition("Ready")["status"], "True");
+    // Each of the phases after completion is left again.
+    bed.upgrade();
+    bed.run_for(MINUTE);
+    assert_eq!(bed.phase(), "CompletedWithUpgrade");
+    expect_one(&bed);
+    bed.ask(json!({"action": "DryRun", "failurePolicy": "Continue"}));
+    bed.run();
+    let limits = bed.key(OBJECTS[1]);
+    bed.refused_writes.push(limits);
+    bed.approve();
+    bed.run_for(MINUTE);
+    assert_eq!(bed.phase(), "CompletedWithErrors");
+    expect_one(&bed);
+    bed.refused_writes.clear();
+    bed.run_for(HOUR);
+    assert_eq!(bed.phase(), "Completed");
+    expect_one(&bed);
+    bed.edit(OBJECTS[2], &json!({"data": {"size": "9"}}));
+    bed.run_for(MINUTE);
+    assert_eq!(bed.phase(), "Drifted");
+    expect_one(&bed);
 }
 
 // B14: on compact and single-node clusters, whose worker pool has no machine, a profile never completed.
@@ -546,53 +588,4 @@ fn memory_does_not_grow_with_the_content_of_objects_that_no_plan_is_about() {
     bed.run_for(HOUR);
     let grown = kept(&bed).saturating_sub(before);
     assert!(grown < 60 * 1024, "{grown} bytes more after a restart");
-}
-
-// Two profiles that want the same object differently would remove each other's fields.
-#[test]
-fn two_profiles_that_want_an_object_differently_are_told_before_anything_is_applied() {
-    let mut bed = TestBed::new();
-    bed.ask(json!({"action": "DryRun"}));
-    bed.ask_of(RIVAL, json!({"action": "DryRun"}));
-    bed.run_for(MINUTE);
-    assert_eq!(bed.phase(), "PrerequisiteFailed");
-    let message = bed.condition("PrerequisiteFailed")["message"].clone();
-    assert!(
-        message.as_str().unwrap().contains("ConfigMap virt/sizes is wanted differently by the profile rival"),
-        "{message}"
-    );
-    bed.ask_of(RIVAL, json!({"action": "Ignore"}));
-    bed.run_for(MINUTE);
-    assert_eq!(bed.phase(), "ReviewRequired");
-}
-
-// An object of the predecessor, under its own name, is taken over instead of doubled.
-#[test]
-fn an_object_of_the_predecessor_becomes_the_item_and_no_second_one_is_made() {
-    let mut bed = TestBed::new();
-    bed.edit(
-        "MachineConfig 99-args",
-        &json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}},
-        "spec": {"kernelArguments": ["psi=1"]}}),
-    );
-    bed.run_for(2 * HOUR);
-    let restarts = bed.restarts_of("w0");
-    bed.complete();
-    assert_eq!(bed.item("args")["targetRef"]["name"], "99-args");
-    assert!(bed.stored(OBJECTS[0]).is_none());
-    assert_eq!(bed.restarts_of("w0"), restarts, "its content is the same");
-}
-
-// Switching an option off plans the removal of what it had applied.
-#[test]
-fn an_option_that_is_switched_off_plans_the_removal() {
-    let mut bed = TestBed::new();
-    bed.complete();
-    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
-    bed.run();
-    assert_eq!((bed.phase().as_str(), bed.item("args")["operation"].as_str()), ("ReviewRequired", Some("Delete")));
-    assert_eq!(bed.item("args")["impactSeverity"], "High");
-    bed.approve();
-    bed.run_for(3 * HOUR);
-    assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[0]).is_none(), bed.restarts_of("w0")), ("Completed", true, 2));
 }

@@ -29,6 +29,22 @@ fn with_both(own: &Value) -> TestBed {
 }
 
 #[test]
+fn an_object_of_the_predecessor_becomes_the_item_and_no_second_one_is_made() {
+    let mut bed = TestBed::new();
+    bed.edit(
+        "MachineConfig 99-args",
+        &json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelArguments": ["psi=1"]}}),
+    );
+    bed.run_for(2 * HOUR);
+    let restarts = bed.restarts_of("w0");
+    bed.complete();
+    assert_eq!(bed.item("args")["targetRef"]["name"], "99-args");
+    assert!(bed.stored(OBJECTS[0]).is_none());
+    assert_eq!(bed.restarts_of("w0"), restarts, "its content is the same");
+}
+
+#[test]
 fn an_object_that_exists_under_both_names_keeps_ours_and_the_other_one_is_deleted() {
     let mut bed = with_both(&json!(["psi=1"]));
     bed.ask(json!({"action": "DryRun"}));

@@ -14,6 +14,8 @@ mod overrides;
 mod pools;
 mod removals;
 mod strange_statuses;
+mod two_profiles;
+mod versions;
 
 use crate::testing::bed::TestBed;
 

@@ -109,6 +109,59 @@ fn an_item_that_is_held_for_an_hour_without_a_limit_is_reported_and_waits_on() {
     assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());
 }
 
+/// Somebody changes the object of the first item.
+fn change_args(bed: &mut TestBed, argument: &str) {
+    bed.edit(
+        OBJECTS[0],
+        &json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelArguments": [argument]}}),
+    );
+}
+
+#[test]
+fn a_change_of_an_object_that_exists_waits_while_its_pool_follows_somebody_elses_change() {
+    for is_degraded in [false, true] {
+        let mut bed = TestBed::new();
+        change_args(&mut bed, "psi=0");
+        bed.run_for(2 * HOUR);
+        bed.ask(json!({"action": "DryRun"}));
+        bed.run();
+        assert_eq!(bed.item("args")["operation"], "Update");
+        if is_degraded {
+            bed.edit("Node w0", &fails(&json!("true")));
+        }
+        roll(&mut bed, "quiet");
+        bed.run_for(2 * MINUTE);
+        bed.approve();
+        bed.run_for(MINUTE);
+        let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
+        let expected = if is_degraded { "pool worker is degraded" } else { "pool worker is updating" };
+        assert!(message.starts_with(expected), "{message}: {}", bed.lines.concat());
+        assert_eq!(bed.value(OBJECTS[0], "/spec/kernelArguments"), json!(["psi=0"]), "{}", bed.lines.concat());
+        bed.edit("Node w0", &fails(&Value::Null));
+        bed.run_for(6 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 3), "{}", bed.lines.concat());
+    }
+}
+
+#[test]
+fn a_change_of_the_very_object_that_degraded_its_pool_is_written_to_repair_it() {
+    // Somebody adds to it, or takes all of it away.
+    for broken in [json!(["psi=1", "broken=1"]), json!([])] {
+        let mut bed = TestBed::new();
+        bed.complete();
+        bed.edit("Node w0", &fails(&json!("true")));
+        bed.edit(OBJECTS[0], &json!({"spec": {"kernelArguments": broken}}));
+        bed.run_for(HOUR);
+        assert_eq!(bed.phase(), "Drifted", "{}", bed.status());
+        bed.ask(json!({"action": "DryRun", "approvedPlan": null}));
+        bed.run();
+        bed.approve();
+        bed.run_for(MINUTE);
+        assert_eq!(bed.value(OBJECTS[0], "/spec/kernelArguments"), json!(["psi=1"]), "{}", bed.lines.concat());
+    }
+}
+
 #[test]
 fn what_degraded_a_pool_can_be_rolled_back() {
     let mut bed = TestBed::new();

@@ -1,7 +1,7 @@
 //! Switching an option off, and rolling back, where the profile did not create the objects: the Go operator, the autopilot or a person did.
 
 use crate::testing::bed::{HCO, TestBed};
-use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY};
+use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY, STORE};
 use protocol::Command;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,6 +22,40 @@ fn apply(bed: &mut TestBed, manager: &str, object: &str, arguments: &Value) {
 fn switch_off(bed: &mut TestBed) {
     bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
     bed.run();
+}
+
+#[test]
+fn an_option_that_is_switched_off_plans_the_removal() {
+    let mut bed = TestBed::new();
+    bed.complete();
+    bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+    bed.run();
+    assert_eq!((bed.phase().as_str(), bed.item("args")["operation"].as_str()), ("ReviewRequired", Some("Delete")));
+    assert_eq!(bed.item("args")["impactSeverity"], "High");
+    bed.approve();
+    bed.run_for(3 * HOUR);
+    assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[0]).is_none(), bed.restarts_of("w0")), ("Completed", true, 2));
+}
+
+/// The object that is never deleted, because data would be lost with it.
+const LOGS: &str = "ConfigMap virt/logs";
+
+#[test]
+fn what_is_never_deleted_stays_after_a_rollback_and_without_its_option_and_the_plan_says_how_it_goes() {
+    for spec in [json!({"rollback": true}), json!({"options": {"store": {"logging": false}}})] {
+        let mut bed = TestBed::of(STORE);
+        bed.complete();
+        bed.complete_with(spec.clone());
+        let collector = bed.stored("ConfigMap virt/collector");
+        assert_eq!((bed.stored(LOGS).is_some(), collector.is_some()), (true, false), "{spec}: {}", bed.lines.concat());
+        let item = bed.item("logs");
+        assert_eq!((&item["operation"], &item["state"]), (&json!("Keep"), &json!("Completed")), "{item:#}");
+        let message = item["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with("delete it by hand: kubectl delete configmap logs --namespace virt"), "{message}");
+        bed.delete(LOGS);
+        bed.run_for(HOUR);
+        assert_eq!((bed.phase().as_str(), &bed.item("logs")["message"]), ("Completed", &Value::Null));
+    }
 }
 
 #[test]

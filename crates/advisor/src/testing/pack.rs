@@ -17,6 +17,12 @@ pub(crate) const DENSITY: &str = "density";
 pub(crate) const OVERCOMMIT_ONLY: &str = "overcommit-only";
 /// A profile whose template looks at its own object, and keeps what it finds there.
 pub(crate) const KEEPER: &str = "keeper";
+/// Another profile that wants an object of the first one differently; its asset asks for an object first, and names none before.
+pub(crate) const ASKING_RIVAL: &str = "asking-rival";
+/// A profile with an object that is never deleted, and another one.
+pub(crate) const STORE: &str = "store";
+/// A profile that changes a field of the HyperConverged which has another place in each version.
+pub(crate) const RATIO: &str = "ratio";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -30,6 +36,10 @@ profile_assets:
 - {name: overcommit, path: active/overcommit.yaml.tpl, component: X}
 - {name: descheduler, path: active/descheduler.yaml.tpl, component: X}
 - {name: kept, path: active/kept.yaml.tpl, component: X}
+- {name: asking-rival, path: active/asking-rival.yaml.tpl, component: X}
+- {name: logs, path: active/logs.yaml.tpl, component: X, prune: never}
+- {name: collector, path: active/collector.yaml.tpl, component: X}
+- {name: ratio, path: active/ratio.yaml.tpl, component: X, prune: never}
 ";
 const ARGS: &str = "apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -78,6 +88,31 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: kept, namespace: virt}
 data: {mode: ours, color: '{{ dig \"data\" \"color\" \"blue\" $live }}'}
+";
+const ASKING_RIVALS: &str = "{{- $name := getConfigMapData \"virt\" \"flag\" \"name\" | default \"sizes\" }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ $name }}, namespace: virt}
+data: {color: red}
+";
+const LOGS: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: logs, namespace: virt}
+data: {logs: 'on'}
+";
+const COLLECTOR: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: collector, namespace: virt}
+data: {collects: 'on'}
+";
+const RATIOS: &str = "apiVersion: {{ .HCO.GetAPIVersion }}
+kind: HyperConverged
+metadata: {name: {{ .HCO.GetName }}, namespace: virt}
+{{- if hasSuffix \"/v1beta1\" .HCO.GetAPIVersion }}
+spec: {higherWorkloadDensity: {memoryOvercommitPercentage: 150}}
+{{- else }}
+spec: {virtualization: {higherWorkloadDensity: {memoryOvercommitPercentage: 150}}}
+{{- end }}
 ";
 const ADVICE: &str = "name: advice
 category: c
@@ -135,6 +170,35 @@ advertised: false
 items:
 - {name: kept, description: Keeps a color., asset: kept}
 ";
+const OF_ASKING_RIVAL: &str = "name: asking-rival
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: asks, description: Sets a color., asset: asking-rival}
+";
+const OF_STORE: &str = "name: store
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+options:
+  key: store
+  properties:
+    logging: {type: boolean, description: d, default: true}
+items:
+- {name: logs, description: Keeps logs., asset: logs, when: logging}
+- {name: collector, description: Collects logs., asset: collector, when: logging}
+";
+const OF_RATIO: &str = "name: ratio
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: ratio, description: Sets a ratio., asset: ratio}
+";
 const OF_RIVAL: &str = "name: rival
 category: c
 description: D.
@@ -162,6 +226,13 @@ fn load(release: u8) -> Catalog {
         ("active/overcommit.yaml.tpl", OVERCOMMIT),
         ("active/descheduler.yaml.tpl", DESCHEDULER),
         ("active/kept.yaml.tpl", KEPT),
+        ("active/asking-rival.yaml.tpl", ASKING_RIVALS),
+        ("active/logs.yaml.tpl", LOGS),
+        ("active/collector.yaml.tpl", COLLECTOR),
+        ("active/ratio.yaml.tpl", RATIOS),
+        ("profiles/asking-rival.yaml", OF_ASKING_RIVAL),
+        ("profiles/store.yaml", OF_STORE),
+        ("profiles/ratio.yaml", OF_RATIO),
         ("profiles/advice.yaml", ADVICE),
         ("profiles/density.yaml", OF_DENSITY),
         ("profiles/keeper.yaml", OF_KEEPER),

@@ -3,7 +3,7 @@
 use crate::before::unmarked;
 use crate::identity::FIELD_MANAGER;
 use crate::plan;
-use api::advisor::{VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
+use api::advisor::{Remediation, VirtPlatformConfig, VirtPlatformConfigSpec, VirtPlatformConfigStatus};
 use change::{Effect, diff};
 use protocol::{Body, Event, WatchEvent, Write};
 use serde_json::Value;
@@ -81,7 +81,7 @@ impl Promises {
         };
         if let Some(digest) = &spec.approved_plan
             && !spec.bypass_optimistic_lock
-            && spec.remediation.is_none()
+            && spec.remediation != Some(Remediation::Automatic)
         {
             assert_eq!(approved.digest, *digest, "the plan that the spec names is written, and no other");
         }
@@ -140,7 +140,8 @@ impl Promises {
         }
         let item = self.item_of(&profile, &write.key.name).ok_or(format!("{} is no item", write.key))?;
         let spec = &self.known.get(&profile);
-        let corrects = spec.is_none_or(|spec| spec.bypass_optimistic_lock || spec.remediation.is_some());
+        let corrects =
+            spec.is_none_or(|spec| spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic));
         let shown = self.shown.get(&digest).and_then(|plan| plan.get(&item)).cloned().unwrap_or_default();
         // Drift that is corrected is shown by no plan, but nothing is deleted and no node restarts that no plan has named.
         if corrects && shown.is_empty() && (is_deletion || write.key.kind.kind == "MachineConfig") {

@@ -12,7 +12,7 @@ use crate::pack::tombstone::Tombstone;
 use crate::profile::{Profile, ProfileItem};
 use crate::role;
 use crate::template::Gzipped;
-use change::Key;
+use change::{Key, Kind};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -115,6 +115,15 @@ impl Catalog {
     pub fn former_name(&self, asset: &str) -> Option<&str> {
         let mut items = self.profiles.iter().flat_map(|profile| &profile.items);
         items.find_map(|item| item.formerly.as_deref().filter(|_| item.asset == asset))
+    }
+
+    /// Whether an asset may render this object, as far as its file says without being rendered.
+    pub fn may_render(&self, asset: &Asset, key: &Key) -> bool {
+        let is_same_kind = |kind: &Kind| (&kind.group, &kind.kind) == (&key.kind.group, &key.kind.kind);
+        match self.plain_key(asset) {
+            Some(plain) => plain.is_same_object(key),
+            None => asset.kind.as_ref().is_none_or(is_same_kind),
+        }
     }
 
     /// The key of an asset's object, if the file states it literally, or with parameters of the asset.

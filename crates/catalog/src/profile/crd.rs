@@ -25,6 +25,17 @@ pub fn crd(profiles: &[Profile]) -> Value {
         "self == oldSelf",
         "spec.profile cannot be changed; create an object with the name of the other profile"
     )]);
+    // What Go reads as a duration: whatever the Go operator could work with stays valid.
+    fields["waitTimeout"]["maxLength"] = json!(64);
+    fields["waitTimeout"]["x-kubernetes-validations"] = json!([rule(
+        "self.matches('^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$')",
+        "waitTimeout is a duration such as 30m or 1h30m"
+    )]);
+    fields["approvedPlan"]["maxLength"] = json!(71);
+    fields["approvedPlan"]["x-kubernetes-validations"] = json!([rule(
+        "self == '' || self.matches('^sha256:[0-9a-fA-F]{64}$')",
+        "approvedPlan is the digest that status.planDigest shows: sha256: and 64 hexadecimal digits"
+    )]);
     fields["options"] = options(profiles);
     let status = &mut schema["properties"]["status"]["properties"];
     any_fields(&mut status["appliedOptions"]);

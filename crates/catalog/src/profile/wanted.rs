@@ -5,7 +5,7 @@ use crate::applies::{Applicability, applies};
 use crate::cluster::facts::Facts;
 use crate::cluster::need::Need;
 use crate::cluster::query::{Answer, Query};
-use crate::pack::asset::Asset;
+use crate::pack::asset::{Asset, Prune};
 use crate::pack::catalog::Catalog;
 use crate::render::{Rendered, Renderer, render};
 use api::annotation::PREFIX;
@@ -48,6 +48,8 @@ pub struct WantedItem {
     pub former: Option<Key>,
     /// Whether the object has the name that the Go operator gave it.
     pub is_former: bool,
+    /// Whether the object is never deleted, because of its kind or because the pack says so.
+    pub is_never_deleted: bool,
     /// The object, or why there is none.
     pub result: WantedResult,
 }
@@ -121,7 +123,10 @@ fn items(
         let (name, description, needs) = (item.name.clone(), item.description.clone(), item.needs.clone());
         let former = former(item, &result);
         let is_former = key_of(&result).is_some_and(|key| item.formerly.as_ref() == Some(&key.name));
-        WantedItem { name, description, needs, impact, former, is_former, result }
+        let is_kept_kind = |key: &Key| api::NEVER_REMOVED.contains(&key.kind.kind.as_str());
+        let is_never_deleted =
+            asset.is_some_and(|asset| asset.prune == Prune::Never) || key_of(&result).is_some_and(is_kept_kind);
+        WantedItem { name, description, needs, impact, former, is_former, is_never_deleted, result }
     };
     ProfileWants { items: profile.items.iter().map(item).collect(), inputs: inputs(profile, options, &facts) }
 }

@@ -72,6 +72,24 @@ impl Cluster {
         found.await.unwrap_or_else(|_| panic!("{name} never gets {what}: {:#}", last.lock().unwrap()))
     }
 
+    /// All that profiles applied goes, but for what holds data: that is never planned to be deleted.
+    async fn roll_back_every_profile(&self) {
+        for profile in &crate::catalogue::catalogue().profiles {
+            let name = profile.name.as_str();
+            self.ask(name, &json!({"action": "DryRun", "rollback": true})).await;
+            let status = self.status(name, "a rollback", |status| status["phase"] == "ReviewRequired").await;
+            let deleted = status["items"].as_array().unwrap().iter().filter(|item| item["operation"] == "Delete");
+            for item in deleted {
+                let kind = item["targetRef"]["kind"].as_str().unwrap();
+                assert!(!api::NEVER_REMOVED.contains(&kind), "{name}: {item:#}");
+            }
+            self.ask(name, &json!({"action": "Apply", "approvedPlan": status["planDigest"]})).await;
+            self.status(name, "rolled back", |status| status["phase"] == "Completed").await;
+        }
+        let stores = objects(&self.playground, "loki.grafana.com/v1", "LokiStack", Some("openshift-logging"));
+        assert!(stores.get_opt("logging-loki").await.unwrap().is_some(), "it holds logs");
+    }
+
     /// Who holds each of the leases.
     async fn holders(&self) -> [Option<String>; 2] {
         let leases: Api<Lease> = Api::namespaced(self.playground.client(), NAMESPACE);
@@ -129,11 +147,15 @@ fn process(pod: &str, kubeconfig: &Path, arguments: &[String]) -> Process {
     Process::of(command.arg(kubeconfig).env("POD_NAME", pod).env("LOG_LEVEL", "info"))
 }
 
-/// Options with which most items apply. Logging needs a binding of its own.
+/// Options with which most items apply.
 fn options(profile: &str) -> Option<Value> {
     match profile {
         "host-performance" => Some(json!({"hostPerformance": {"disableNumaBalancing": true}})),
-        "observability" => Some(json!({"observability": {"deschedulerDashboard": true}})),
+        "observability" => {
+            let logs =
+                json!({"deschedulerDashboard": true, "logging": true, "auditLogs": true, "logStorageClass": "fast"});
+            Some(json!({"observability": logs}))
+        }
         _ => None,
     }
 }
@@ -197,6 +219,16 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
     let maps = objects(&cluster.playground, "v1", "ConfigMap", Some(NAMESPACE));
     assert!(maps.get_opt("example-config").await.unwrap().is_none(), "the profile created it");
 
+    // Logging needs a binding of its own.
+    let account = format!("--serviceaccount={NAMESPACE}:{NAME}");
+    for arguments in [
+        vec!["apply", "--filename", deploy("rbac/logging.yaml").to_str().unwrap()],
+        vec!["create", "clusterrolebinding", "logging-of-advisor", "--clusterrole=virt-platform-autopilot-logging", &account],
+    ] {
+        let mut kubectl = Command::new(cluster.playground.folder().join("kubectl"));
+        succeed(kubectl.env("KUBECONFIG", cluster.playground.kubeconfig()).args(arguments));
+    }
+
     // Every profile, one after the other.
     let mut applied = Vec::new();
     for profile in &crate::catalogue::catalogue().profiles {
@@ -220,6 +252,8 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
         }
     }
     println!("{} items were applied: {applied:?}", applied.len());
+    assert!(applied.contains(&"observability/store-logs".to_owned()), "{applied:?}");
+    cluster.roll_back_every_profile().await;
 
     // The account was enough, and nothing was written that showed nothing new.
     let requests = cluster.playground.audit_log().since(Mark::BEGINNING).unwrap();
@@ -241,7 +275,7 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
     cluster.is_held_by([Some("advisor-0"), Some("both-0")]).await;
     assert_eq!(advisor.terminate(), Some(0));
     cluster.is_held_by([Some("both-0"), Some("both-0")]).await;
-    cluster.ask("example-profile", &json!({"action": "DryRun", "rollback": true})).await;
+    cluster.ask("example-profile", &json!({"action": "DryRun", "rollback": false})).await;
     cluster.status("example-profile", "a plan", |status| status["phase"] == "ReviewRequired").await;
     assert_eq!(both.terminate(), Some(0));
     cluster.is_held_by([None, None]).await;

@@ -3,17 +3,39 @@
 
 use crate::advisor::{Advised, DENSITY, SWAP};
 use crate::operator::{edit, eventually};
-use kube::api::{Api, DynamicObject};
+use crate::packages::succeed;
+use kube::api::{Api, DynamicObject, ListParams};
 use playground::deployment::objects;
 use playground::{Scene, control};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::time::Duration;
 
 const WORKERS: [&str; 5] = ["worker-0", "worker-1", "worker-2", "worker-3", "worker-4"];
 
 fn nodes(advised: &Advised) -> Api<DynamicObject> {
     objects(&advised.playground, "v1", "Node", None)
+}
+
+async fn all_nodes(advised: &Advised) -> Vec<String> {
+    nodes(advised).list(&Default::default()).await.unwrap().into_iter().filter_map(|node| node.metadata.name).collect()
+}
+
+/// Waits as people do: until the condition of a profile is true.
+fn kubectl_wait(advised: &Advised, name: &str, condition: &str) {
+    let mut kubectl = Command::new(advised.playground.folder().join("kubectl"));
+    kubectl.arg("--kubeconfig").arg(advised.playground.kubeconfig());
+    let (object, condition) = (format!("virtplatformconfig/{name}"), format!("--for=condition={condition}"));
+    succeed(kubectl.args(["wait", &object, &condition, "--timeout=60s"]));
+}
+
+/// The reasons of the events about a profile that the server has.
+async fn reasons(advised: &Advised, name: &str) -> BTreeSet<String> {
+    let events = objects(&advised.playground, "events.k8s.io/v1", "Event", None);
+    let about = format!("regarding.kind=VirtPlatformConfig,regarding.name={name}");
+    let found = events.list(&ListParams::default().fields(&about)).await.unwrap();
+    found.iter().filter_map(|event| event.data["reason"].as_str().map(str::to_owned)).collect()
 }
 
 fn state<'a>(status: &'a Value, item: &str) -> &'a Value {
@@ -53,6 +75,7 @@ async fn five_workers_are_rolled_out_one_after_the_other_and_rolled_back() {
     assert_eq!(stand_in.restarts("master-0"), 0);
     assert_eq!(percentage(&advised).await, Some(json!(150)));
     advised.review_and_apply(DENSITY, json!({"rollback": true})).await;
+    kubectl_wait(&advised, DENSITY, "Ready");
     advised.phase(DENSITY, "Completed").await;
     assert!(advised.machine_configs().get_opt(SWAP).await.unwrap().is_none());
     assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [2; 5]);
@@ -66,12 +89,13 @@ async fn a_node_that_degrades_stops_the_rest_or_not_as_the_failure_policy_says()
     let fails = |value: Value| json!({"metadata": {"annotations": {control::UPDATE_FAILS: value}}});
     edit(&nodes(&advised), "worker-2", fails(json!("true"))).await;
     advised.review_and_apply(DENSITY, json!({"failurePolicy": "Abort"})).await;
+    kubectl_wait(&advised, DENSITY, "Degraded");
     let status = advised.phase(DENSITY, "Failed").await;
     assert_eq!(state(&status, "enable-kubelet-swap"), "Failed", "{status:#}");
     assert_eq!(state(&status, "configure-higher-density"), "Pending", "{status:#}");
     assert!(status["items"][0]["message"].as_str().unwrap().contains("degraded"), "{status:#}");
     assert_ne!(percentage(&advised).await, Some(json!(150)), "Abort leaves the rest");
-    // The same plan goes on under another policy: the digest says nothing of it.
+    // The digest covers the policy, but the approval that names it was used already and goes on, item by item, under the edited spec.
     let digest = advised.profiles().get(DENSITY).await.unwrap().data["spec"]["approvedPlan"].clone();
     advised.ask(DENSITY, json!({"action": "Apply", "approvedPlan": digest, "failurePolicy": "Continue"})).await;
     let status = advised.phase(DENSITY, "CompletedWithErrors").await;
@@ -81,17 +105,25 @@ async fn a_node_that_degrades_stops_the_rest_or_not_as_the_failure_policy_says()
     assert_ne!(percentage(&advised).await, Some(json!(150)), "Continue applies only what does not need the rest");
     // Somebody repairs the node, and that is all it takes.
     edit(&nodes(&advised), "worker-2", fails(Value::Null)).await;
+    kubectl_wait(&advised, DENSITY, "Ready");
     advised.phase(DENSITY, "Completed").await;
     assert_eq!(percentage(&advised).await, Some(json!(150)));
     eventually("all nodes have followed", async || (stand_in.restarts("worker-2") == 1).then_some(())).await;
     assert_eq!(WORKERS.map(|node| stand_in.restarts(node)), [1; 5]);
+    // All of it is in the events that `kubectl describe` shows.
+    let expected = ["PlanReady", "ItemFailed", "ItemsFailed", "ItemApplied", "Applied"].map(str::to_owned);
+    eventually("every event", async || {
+        let found = reasons(&advised, DENSITY).await;
+        expected.iter().all(|reason| found.contains(reason)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compact_and_single_node_clusters_finish() {
     for preset in ["compact", "single-node"] {
         let advised = Advised::on(Scene::preset(preset).unwrap()).await;
-        let _stand_in = advised.machine_config_operator().await;
+        let stand_in = advised.machine_config_operator().await;
         advised.review_and_apply(DENSITY, json!({"waitTimeout": "1m"})).await;
         let status = advised.phase(DENSITY, "Completed").await;
         assert!(state(&status, "enable-kubelet-swap").is_null(), "control plane nodes get no swap: {status:#}");
@@ -100,6 +132,16 @@ async fn compact_and_single_node_clusters_finish() {
             // Pressure stall information is for control plane nodes that run virtual machines, too.
             advised.review_and_apply("load-aware-rebalancing", json!({"waitTimeout": "1m"})).await;
             advised.phase("load-aware-rebalancing", "Completed").await;
+        } else {
+            // The only node restarts, and the advisor, which ran on it, finds out what became of its write.
+            advised.review_and_apply("host-performance", json!({"waitTimeout": "1m"})).await;
+            let status = advised.phase("host-performance", "Completed").await;
+            let restarts: Vec<u64> = all_nodes(&advised).await.iter().map(|node| stand_in.restarts(node)).collect();
+            println!("{preset}: {restarts:?} restarts of nodes");
+            assert!(restarts.len() == 1 && restarts[0] >= 1, "{restarts:?}: {status:#}");
+            let is_restarting = |item: &Value| item["restarts"].as_array().is_some_and(|nodes| !nodes.is_empty());
+            let applied = status["items"].as_array().unwrap().iter().filter(|item| item["appliedTime"].is_string());
+            assert!(applied.clone().count() >= 2 && !applied.clone().any(is_restarting), "{status:#}");
         }
     }
 }

@@ -124,6 +124,10 @@ async fn the_advisor_without_the_autopilot_has_its_alerts() {
     assert!(expected.len() >= 5, "{expected:?}");
     expected.insert("VirtAdvisorDown".to_owned());
     assert_eq!(names(&alone), expected);
+    for alert in &alone {
+        let (name, runbook) = (&alert["alert"], alert["annotations"]["runbook"].as_str().unwrap_or_default());
+        assert!(Path::new(ROOT).join(runbook).is_file() && !runbook.is_empty(), "{name} has no runbook: {runbook:?}");
+    }
     let folder = tempfile::tempdir().unwrap();
     let rules = serde_json::json!({"groups": [{"name": "advisor", "rules": alone}]});
     std::fs::write(folder.path().join("rules.yaml"), rules.to_string()).unwrap();

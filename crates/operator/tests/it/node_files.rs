@@ -59,9 +59,7 @@ fn every_line_of_the_files_and_units_is_shown_in_a_plan() {
         for object_shown in [&object, &in_status] {
             let shown = change::diff::text(&change::diff::of_wanted(None, object_shown, &[]));
             let NodeFiles { name, files, units } = of(&object);
-            // Its variable is called "key", so that it is taken for a secret.
-            let shown_files = files.iter().filter(|(path, _)| !path.ends_with("/virt-swap-watermarks"));
-            let texts = shown_files.map(|(_, (text, _))| text).chain(units.values());
+            let texts = files.values().map(|(text, _)| text).chain(units.values());
             for line in texts.flat_map(|text| text.lines()) {
                 assert!(shown.contains(&format!("+  {line}\n")), "{name}: {line:?} is not in\n{shown}");
                 lines += 1;

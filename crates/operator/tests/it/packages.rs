@@ -110,7 +110,13 @@ async fn the_kustomization_the_chart_and_the_command_have_the_same_objects() {
     let alone = manifests(&["--products", "autopilot"]);
     assert!(!alone.keys().any(|name| name.contains("advisor")), "{:?}", alone.keys());
     assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", "advisor.enabled=false"]), &alone);
-    assert_same(&tools.kustomize(&deploy("kustomize/advisor-alone")), &manifests(&["--products", "advisor"]));
+    let advisor = manifests(&["--products", "advisor"]);
+    assert_same(&tools.kustomize(&deploy("kustomize/advisor-alone")), &advisor);
+    let alone = "autopilot.enabled=false,advisor.alone=true";
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", alone]), &advisor);
+    let values = format!("{alone},logging=true,image=r.example/v:2,replicas=3,metrics.secure=true");
+    let flags = ["--products", "advisor", "--image=r.example/v:2", "--replicas=3", "--metrics-secure"];
+    assert_same(&tools.template(&["--namespace", "openshift-cnv", "--set", &values]), &manifests(&flags));
     let mut with_namespace = manifests(&["--create-namespace"]);
     assert!(with_namespace.remove("Namespace \"openshift-cnv\"").is_some());
     assert_same(&with_namespace, &printed);
@@ -166,6 +172,10 @@ async fn the_fleet_is_added_by_one_switch_of_every_package_and_by_default_it_is_
     };
     let nothing = refused(&["--set", "autopilot.enabled=false"]);
     assert!(nothing.contains("set autopilot.enabled or fleet.enabled to true"), "{nothing}");
+    let twice = refused(&["--set", "advisor.alone=true"]);
+    assert!(twice.contains("set autopilot.enabled to false"), "one Deployment runs both: {twice}");
+    let old = ["--set", "autopilot.enabled=false,advisor.alone=true", "--kube-version", "1.29.3"];
+    assert!(refused(&old).contains("the advisor needs Kubernetes 1.30 or newer"));
     let old = refused(&["--kube-version", "1.29.3"]);
     assert!(old.contains("the autopilot needs Kubernetes 1.30 or newer") && old.contains("v1.29.3"), "{old}");
     let fleet = ["--set", "autopilot.enabled=false,fleet.enabled=true", "--kube-version", "1.29.3"];

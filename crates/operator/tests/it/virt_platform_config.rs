@@ -2,6 +2,7 @@
 
 use crate::crds::install;
 use crate::operator::{Running, eventually};
+use crate::profile_commands::digest;
 use catalog::profile;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, ValidationDirective};
 use playground::deployment;
@@ -27,14 +28,29 @@ async fn create(objects: &Api<DynamicObject>, name: &str, spec: &Value) -> Resul
 const LOAD_AWARE: &str = "load-aware-rebalancing";
 const DENSITY: &str = "virt-higher-density";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_published_rules_and_defaults_hold() {
+/// A server that has the CRD.
+async fn served() -> (Running, Api<DynamicObject>) {
     let running = Running::without_operator().await;
     let catalog = crate::catalogue::catalogue();
     install(&running.playground, &profile::crd(&catalog.profiles)).await;
     let objects = deployment::objects(&running.playground, "advisor.kubevirt.io/v1alpha1", "VirtPlatformConfig", None);
     eventually("the kind is served", async || objects.list(&Default::default()).await.ok()).await;
+    (running, objects)
+}
 
+// N7: to switch swap off alone was refused, because of a ratio that nobody had written.
+#[tokio::test(flavor = "multi_thread")]
+async fn swap_is_switched_off_without_naming_a_ratio() {
+    let (_running, objects) = served().await;
+    let options = json!({"virtHigherDensity": {"enableSwap": false}});
+    let stored = create(&objects, DENSITY, &json!({"profile": DENSITY, "options": options})).await.unwrap();
+    let stored = &stored["options"]["virtHigherDensity"];
+    assert_eq!((&stored["enableSwap"], &stored["memoryToRequestRatio"]), (&json!(false), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_published_rules_and_defaults_hold() {
+    let (_running, objects) = served().await;
     let spec =
         create(&objects, LOAD_AWARE, &json!({"profile": LOAD_AWARE, "options": {"loadAware": {}}})).await.unwrap();
     let options = json!({"deschedulingIntervalSeconds": 60, "mode": "Automatic", "enablePSIMetrics": true,
@@ -53,8 +69,10 @@ async fn the_published_rules_and_defaults_hold() {
         ),
         (
             LOAD_AWARE,
-            json!({"profile": LOAD_AWARE, "action": "Apply", "approvedPlan": "sha256:00", "remediation": "Automatic", "rollback": true}),
+            json!({"profile": LOAD_AWARE, "action": "Apply", "approvedPlan": digest('0'), "remediation": "Automatic", "rollback": true}),
         ),
+        (LOAD_AWARE, json!({"profile": LOAD_AWARE, "approvedPlan": "", "waitTimeout": "1h2m3.5s"})),
+        (LOAD_AWARE, json!({"profile": LOAD_AWARE, "waitTimeout": "0"})),
         load_aware(
             json!({"deschedulingIntervalSeconds": 86400, "mode": "Predictive", "evictionLimitTotal": 1000, "evictionLimitNode": 100}),
         ),
@@ -62,7 +80,6 @@ async fn the_published_rules_and_defaults_hold() {
             json!({"memoryToRequestRatio": 300, "ksmConfiguration": {"nodeLabelSelector": {"matchLabels": {"a": "b"}}}}),
         ),
         density(json!({"memoryToRequestRatio": 120, "enableSwap": false})),
-        density(json!({"enableSwap": false})),
     ] {
         create(&objects, name, &spec).await.unwrap_or_else(|why| panic!("{spec} is refused: {why}"));
     }
@@ -71,6 +88,14 @@ async fn the_published_rules_and_defaults_hold() {
         (("other", json!({"profile": LOAD_AWARE})), "metadata.name must be the name of the profile"),
         (("mine", json!({"profile": "mine"})), "Unsupported value: \"mine\""),
         ((LOAD_AWARE, json!({"profile": LOAD_AWARE, "action": "Go"})), "Unsupported value: \"Go\""),
+        (
+            (LOAD_AWARE, json!({"profile": LOAD_AWARE, "waitTimeout": "30 minutes"})),
+            "waitTimeout is a duration such as 30m",
+        ),
+        (
+            (LOAD_AWARE, json!({"profile": LOAD_AWARE, "approvedPlan": "sha256:00"})),
+            "approvedPlan is the digest that status.planDigest shows",
+        ),
         (
             (LOAD_AWARE, json!({"profile": LOAD_AWARE, "options": {}})),
             "the options of load-aware-rebalancing are below options.loadAware",

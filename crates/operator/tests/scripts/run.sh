@@ -1092,7 +1092,7 @@ for name, body in re.findall(r"^ +- name: (\S+\.service)\n +enabled: true\n +con
     parse(name, body)
 for name, body in re.findall(r"^ +- name: (\S+\.slice)\n +dropins:\n +- name: \S+\.conf\n +contents: \|\n((?: {16}.*\n)+)", text, re.M):
     parse(name, body)
-must(len(units) == 8 and len(re.findall(r"^        - name:", text, re.M)) == 8, f"units: {sorted(units)}")
+must(len(units) == 9 and len(re.findall(r"^        - name:", text, re.M)) == 9, f"units: {sorted(units)}")
 must(units.pop("system.slice", 0) == {"Slice": {"MemorySwapMax": "0", "IOWeight": "800", "CPUWeight": "800"}}, "system.slice")
 must(units.pop("kubepods.slice", 0) == {"Slice": {"IOWeight": "100"}}, "kubepods.slice")
 first = {}
@@ -1102,7 +1102,8 @@ for name, unit in units.items():
     must("TimeoutStartSec" in unit["Service"], f"{name} can hang for ever")
     first[name] = unit["Install"]["WantedBy"] == "kubelet-dependencies.target"
     must(first[name] == (unit["Unit"].get("Before") == "kubelet-dependencies.target"), f"{name} comes before the kubelet or does not")
-for name, path, priority in (("partition", "/dev/disk/by-partlabel/OCPSWAP", 100), ("file", "/var/tmp/ocpswap.file", 10)):
+spaces = (("partition", "/dev/disk/by-partlabel/OCPSWAP", 100), ("cnv-partition", "/dev/disk/by-partlabel/CNV_SWAP", 100), ("file", "/var/tmp/ocpswap.file", 10))
+for name, path, priority in spaces:
     unit = units[f"virt-swap-{name}.service"]
     must(first[f"virt-swap-{name}.service"], f"swap {name} before the kubelet")
     must(unit["Unit"].get("ConditionPathExists") == path and unit["Unit"].get("ConditionFirstBoot") == "no", f"conditions of {name}")
@@ -1110,7 +1111,7 @@ for name, path, priority in (("partition", "/dev/disk/by-partlabel/OCPSWAP", 100
 for name in ("watermarks", "io-latency"):
     must(units[f"virt-swap-{name}.service"]["Service"]["ExecStart"] in files, f"{name} runs a file that is there")
 must("kubelet.service" in units["virt-swap-watermarks.service"]["Unit"]["After"].split(), "watermarks after the kubelet")
-must({"local-fs.target", "swap.target", "virt-swap-partition.service"} <= set(units["virt-swap-io-latency.service"]["Unit"]["After"].split()), "io-latency after swap")
+must({"local-fs.target", "swap.target"} | {f"virt-swap-{name}.service" for name, _, _ in spaces} <= set(units["virt-swap-io-latency.service"]["Unit"]["After"].split()), "io-latency after swap")
 must("version: 3.2.0\n" in text, "Ignition 3.2.0")
 print("\n".join(wrong))
 sys.exit(bool(wrong))

@@ -21,19 +21,23 @@ pub(super) fn files(workspace: &Workspace) -> anyhow::Result<Vec<File>> {
     let secure = installation(&Settings { metrics_secure: true, ..Settings::default() })?;
     let autopilot = installation(&Settings { products: Products::Autopilot, ..Settings::default() })?;
     let advisor = installation(&Settings { products: Products::Advisor, ..Settings::default() })?;
+    let secure_advisor =
+        installation(&Settings { metrics_secure: true, products: Products::Advisor, ..Settings::default() })?;
     let both = installation(&Settings::default())?;
     let fleet = Settings { products: Products::Fleet, ..Settings::default() };
     let alone = installation(&Settings { namespace: FLEET_NAMESPACE.to_owned(), ..fleet.clone() })?;
     let bundles = bundle::files(&both, &alone)?;
-    let mut files = kustomization::files(&both, &secure, advisor, alone);
     let chart = chart::Parts {
         both: &both,
         secure: &secure,
         autopilot: &autopilot,
+        advisor: &advisor,
+        secure_advisor: &secure_advisor,
         fleet: &installation(&fleet)?,
         secure_fleet: &installation(&Settings { metrics_secure: true, ..fleet.clone() })?,
     };
-    files.extend(chart::files(workspace, &chart, &role::of(&catalog)?)?);
+    let mut files = chart::files(workspace, &chart, &role::of(&catalog)?)?;
+    files.extend(kustomization::files(&both, &secure, advisor, alone));
     files.extend(bundles);
     Ok(files)
 }

@@ -136,6 +136,7 @@ fn after(scene: Scene, events: &[Event]) -> World {
 }
 
 #[test]
+#[expect(clippy::disallowed_macros, reason = "a test shows how large it is")]
 fn everything_that_can_happen_settles_and_never_writes_what_was_not_approved() {
     let mut found = Found::default();
     explore(&mut found, after(Scene::Independent, &[]), 4);
@@ -147,6 +148,7 @@ fn everything_that_can_happen_settles_and_never_writes_what_was_not_approved() {
         explore(&mut found, after(scene, &[Event::ApproveShown, Event::Pool(Pool::Ready)]), 3);
     }
     let size = (found.visited.len(), found.judgements, found.writes);
+    println!("{} worlds, {} judgements, {} writes", size.0, size.1, size.2);
     assert!(found.visited.len() >= 140_000, "the model got smaller: {size:?} worlds, judgements, writes");
     assert!(found.judgements >= 480_000, "the model got smaller: {size:?} worlds, judgements, writes");
     assert!(found.writes >= 13_000, "the model got smaller: {size:?} worlds, judgements, writes");

@@ -70,11 +70,14 @@ const ON_REQUEST: [(&str, &str, &str); 2] = [
 ];
 
 /// What a release cannot be, said before anything is changed. `lookup` finds nothing unless there is a cluster.
-const CHECKS: &str = r#"{{- if not (or .Values.autopilot.enabled .Values.fleet.enabled) }}
-{{- fail "nothing would be installed: set autopilot.enabled or fleet.enabled to true" }}
+const CHECKS: &str = r#"{{- if not (or .Values.autopilot.enabled .Values.advisor.alone .Values.fleet.enabled) }}
+{{- fail "nothing would be installed: set autopilot.enabled or fleet.enabled to true, or advisor.alone for the advisor without the autopilot" }}
 {{- end }}
-{{- if and .Values.autopilot.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) }}
-{{- fail (printf "the autopilot needs Kubernetes 1.30 or newer (ValidatingAdmissionPolicy), and this is %s; the fleet alone needs 1.29: --set autopilot.enabled=false" .Capabilities.KubeVersion.Version) }}
+{{- if and .Values.autopilot.enabled .Values.advisor.alone }}
+{{- fail "advisor.alone is for the advisor without the autopilot: set autopilot.enabled to false, or leave advisor.alone out, because the advisor runs beside the autopilot anyway" }}
+{{- end }}
+{{- if and (or .Values.autopilot.enabled .Values.advisor.alone) (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) }}
+{{- fail (printf "the %s needs Kubernetes 1.30 or newer (ValidatingAdmissionPolicy), and this is %s; the fleet alone needs 1.29: --set autopilot.enabled=false,fleet.enabled=true" (ternary "autopilot" "advisor" .Values.autopilot.enabled) .Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- if not .Values.autopilot.enabled }}
 {{- $deployment := lookup "apps/v1" "Deployment" .Release.Namespace "virt-platform-autopilot" }}
@@ -93,6 +96,12 @@ Before you uninstall it, let it release what it manages:
 
   virtpilot handback --namespace {{ .Release.Namespace }}
 {{- end }}
+{{- if .Values.advisor.alone }}
+The advisor runs in {{ .Release.Namespace }}. It writes nothing that nobody has approved:
+
+  kubectl get virtplatformconfigs
+  virtpilot plan show NAME
+{{- end }}
 {{- if .Values.fleet.enabled }}
 
 The fleet runs in {{ .Release.Namespace }}. Make a HypervisorCluster, then:
@@ -109,6 +118,10 @@ pub(super) struct Parts<'a> {
     pub(super) secure: &'a Installation,
     /// The autopilot alone.
     pub(super) autopilot: &'a Installation,
+    /// The advisor alone.
+    pub(super) advisor: &'a Installation,
+    /// The same with secure metrics.
+    pub(super) secure_advisor: &'a Installation,
     /// The fleet.
     pub(super) fleet: &'a Installation,
     /// The same with secure metrics.
@@ -117,7 +130,7 @@ pub(super) struct Parts<'a> {
 
 /// The files.
 pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> anyhow::Result<Vec<File>> {
-    let Parts { both: installation, secure, autopilot, fleet, secure_fleet } = parts;
+    let Parts { both: installation, secure, autopilot, advisor: alone, secure_advisor, fleet, secure_fleet } = parts;
     let (mut workload, mut secure_workload) = (installation.workload.clone(), secure.workload.clone());
     let (mut values, mut properties) = (HEADER.to_owned(), Map::new());
     let mut add = |name: &str, what: &str, default: &Value| {
@@ -142,13 +155,14 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
     );
     add(
         AUTOPILOT,
-        "Whether the autopilot is deployed; without it the advisor is not either, and what remains is the fleet, for which any Kubernetes will do",
+        "Whether the autopilot is deployed; without it and without advisor.alone what remains is the fleet, for which any Kubernetes will do",
         &json!({"enabled": true}),
     );
     add(
         ADVISOR,
-        "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved",
-        &json!({"enabled": true}),
+        "Whether the advisor runs beside the autopilot: it plans profiles, and applies them as they are approved. With alone, and without \
+         the autopilot, it is deployed by itself",
+        &json!({"enabled": true, "alone": false}),
     );
     let fleet = fleet::template(fleet, secure_fleet, &settings())?;
     add(
@@ -189,6 +203,7 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
         own("policy.yaml", &with_advisor(&autopilot.policy, &installation.policy)?),
         own("operator.yaml", &unless_advisor(&with_additions(&workload, &secure_workload, "metrics.secure")?)?),
         own("metrics.yaml", &with_additions(HEADER, &text(&metrics_roles), "metrics.secure")?),
+        template("advisor-alone.yaml", &advisor_alone(alone, secure_advisor)?),
         template("checks.yaml", &format!("{HEADER}{CHECKS}")),
         template("fleet.yaml", &fleet.text),
         template("NOTES.txt", NOTES),
@@ -197,6 +212,28 @@ pub(super) fn files(workspace: &Workspace, parts: &Parts<'_>, role: &str) -> any
         File { path: format!("{FOLDER}/values.schema.json"), text: format!("{schema:#}\n") },
     ]);
     Ok(files)
+}
+
+/// The template of an installation of the advisor alone, which has more with secure metrics.
+fn advisor_alone(plain: &Installation, secure: &Installation) -> anyhow::Result<String> {
+    let objects = |installation: &Installation| -> anyhow::Result<String> {
+        let mut workload = installation.workload.clone();
+        for setting in settings() {
+            replace(&mut workload, &setting)?;
+        }
+        let Installation { advisor, people, policy, .. } = installation;
+        let crds = installation.crds.iter().map(kept).collect();
+        let objects = [crds, advisor.clone(), people.clone(), policy.clone(), workload].concat();
+        let objects: Vec<String> = objects.iter().map(catalog::yaml_text).collect();
+        Ok(unquoted(&in_release(&objects.join("---\n"))))
+    };
+    let (roles, _) = metrics(&secure.metrics)?;
+    let roles: Vec<String> = roles.iter().map(catalog::yaml_text).collect();
+    let roles = in_release(&unquoted(&roles.join("---\n")));
+    let objects = with_additions(&objects(plain)?, &objects(secure)?, "metrics.secure")?;
+    Ok(format!(
+        "{HEADER}{{{{- if .Values.advisor.alone }}}}\n{objects}{{{{- if .Values.metrics.secure }}}}\n---\n{roles}{{{{- end }}}}\n{{{{- end }}}}\n"
+    ))
 }
 
 /// An object that outlives the release: with a CRD all its objects would be deleted.
