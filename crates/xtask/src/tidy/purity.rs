@@ -22,7 +22,9 @@ pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
 fn disabled_rules(workspace: &Workspace, package: &str) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for path in workspace.files_ending(".rs").filter(|path| path.starts_with(&format!("crates/{package}/"))) {
-        if workspace.read(path)?.contains("clippy::disallowed") {
+        // A test may print.
+        let text = workspace.read(path)?.replace("#[expect(clippy::disallowed_macros, reason = \"a test ", "");
+        if text.contains("clippy::disallowed") {
             found.push(format!("{path} disables a clippy rule that keeps its crate pure"));
         }
     }
