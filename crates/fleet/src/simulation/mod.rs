@@ -3,6 +3,7 @@
 mod api_server;
 mod credentials;
 mod hub;
+mod hub_sets;
 mod hypervisor;
 mod limits;
 mod placing;
@@ -12,6 +13,7 @@ mod runners;
 mod scale;
 mod scripted;
 mod seeds;
+mod set_runners;
 mod site;
 mod troubles;
 mod world;
