@@ -123,6 +123,8 @@ pub enum ScaleSetAsk {
     },
     /// Find a scale set by its name, or create it. An existing one keeps its labels, which cannot be changed: compare them.
     Ensure(ScaleSetWanted),
+    /// Read a scale set.
+    Read(ScaleSetId),
     /// Delete a scale set; [`Answer::Done`] also if there is none.
     Delete(ScaleSetId),
     /// Open the only session of a scale set; [`Failure::Taken`] while another listener has one.
@@ -232,7 +234,7 @@ pub enum Answer {
     Job(Option<Box<Job>>),
     /// To [`Ask::Deliveries`], the newest first.
     Deliveries(Vec<Delivery>),
-    /// To [`ScaleSetAsk::Find`] and [`ScaleSetAsk::Ensure`].
+    /// To [`ScaleSetAsk::Find`], [`ScaleSetAsk::Ensure`] and [`ScaleSetAsk::Read`].
     ScaleSet(Option<Box<ScaleSet>>),
     /// To [`ScaleSetAsk::Open`].
     Session(Session),
@@ -406,6 +408,8 @@ pub struct ScaleSet {
     pub labels: BTreeSet<String>,
     /// How it stands, if the service says it.
     pub statistics: Option<Statistics>,
+    /// Whether this request has created it.
+    pub is_new: bool,
 }
 
 /// A session of a scale set.

@@ -264,6 +264,48 @@ fn no_template(need: &Need, node: &str, templates: &[Template], listed: &Listed)
     }
 }
 
+/// How many more machines fit, all nodes together: as many as [`choose`] would find a place for, one after the other.
+pub fn fits(
+    need: &Need,
+    templates: &[Template],
+    nodes: &[String],
+    listed: &Listed,
+    promised: &Promised,
+    overcommit: Overcommit,
+) -> u32 {
+    let mut fits = 0_u64;
+    // What machines may still take of each storage.
+    let mut left: BTreeMap<StorageId, u64> = BTreeMap::new();
+    for (name, node) in &listed.nodes {
+        if !node.is_online || (!nodes.is_empty() && !nodes.contains(name)) || need.cpus > node.cpus {
+            continue;
+        }
+        let Some(template) =
+            template_for(need, name, templates, listed).filter(|found| !need.must_link || found.can_link)
+        else {
+            continue;
+        };
+        let load = promised.nodes.get(name).copied().unwrap_or_default();
+        let cpus = u64::from(node.cpus) * u64::from(overcommit.cpu_percent) / 100;
+        let by_cpu = cpus.saturating_sub(u64::from(load.cpus)) / u64::from(need.cpus.max(1));
+        let on_node = by_cpu.min(free_memory(node, load, overcommit) / need.memory.max(1));
+        let storage = need.storage.as_ref().unwrap_or(&template.storage);
+        if storage.is_empty() {
+            fits = fits.saturating_add(on_node);
+            continue;
+        }
+        let state = listed.storages.get(&(name.clone(), storage.clone()));
+        let Some((state, space)) = state.zip(space(need, name, template, listed)) else { continue };
+        let (free, _) = free_space((name, storage), state, promised, overcommit);
+        let left = left.entry(space.of).or_insert(free);
+        let bytes = space.bytes.max(1);
+        let on_node = on_node.min(*left / bytes);
+        *left = left.saturating_sub(on_node.saturating_mul(bytes));
+        fits = fits.saturating_add(on_node);
+    }
+    u32::try_from(fits).unwrap_or(u32::MAX)
+}
+
 /// How much memory may still be promised on a node.
 pub fn free_memory(node: &NodeState, load: Load, overcommit: Overcommit) -> u64 {
     // Without overcommit, what the node itself uses counts as well.
@@ -335,7 +377,7 @@ pub fn shown(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Need, Promised, Space, StorageId, choose, loads, space};
+    use super::{Load, Need, Promised, Space, StorageId, choose, fits, loads, space};
     use crate::hypervisor::{Listed, MachineId, NodeState, StorageState, Template};
     use api::fleet::Overcommit;
     use std::collections::{BTreeMap, BTreeSet};
@@ -458,6 +500,42 @@ mod tests {
             (placed(""), placed("other")),
             (Ok("a".to_owned()), Err("a has no storage other: name a storage that these nodes have".to_owned()))
         );
+    }
+
+    #[test]
+    fn as_many_machines_fit_as_find_a_place_one_after_the_other() {
+        let mut random = 7_u64;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % limit
+        };
+        let mut most = 0;
+        for _ in 0..300 {
+            let states = [("a", below(8) > 0, below(60)), ("b", below(8) > 0, below(60)), ("c", true, below(60))];
+            let mut listed = listed(&states);
+            let is_shared = below(2) == 0;
+            listed.storages.values_mut().for_each(|storage| storage.is_shared = is_shared);
+            let templates = [template("a", "ceph", true), template("b", ["ceph", ""][below(2) as usize], false)];
+            let storage = (below(2) == 0).then(|| "ceph".to_owned());
+            let (cpus, memory) = (1 + u32::try_from(below(9)).unwrap(), (1 + below(16)) * GIB);
+            let need = Need { cpus, memory, disk: (1 + below(30)) * GIB, storage, must_link: false };
+            let nodes: Vec<String> = if below(3) == 0 { vec!["a".into(), "c".into()] } else { Vec::new() };
+            let mut promised = promised(loads(&listed));
+            let expected = fits(&need, &templates, &nodes, &listed, &promised, Overcommit::default());
+            let mut found = 0;
+            while let Ok((node, template)) =
+                choose(&need, &templates, &nodes, &BTreeSet::new(), &listed, &promised, Overcommit::default())
+            {
+                found += 1;
+                promised.nodes.entry(node.clone()).or_default().promise(need.cpus, need.memory);
+                if let Some(space) = space(&need, &node, template, &listed) {
+                    promised.add_space(&space);
+                }
+            }
+            assert_eq!(expected, found, "{need:?} {listed:?}");
+            most = most.max(found);
+        }
+        assert!(most > 10);
     }
 
     #[test]

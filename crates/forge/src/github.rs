@@ -59,6 +59,7 @@ impl Github {
         match ask {
             ScaleSetAsk::Find { name, group } => scale_sets::find(client, service, name, group.as_deref()).await,
             ScaleSetAsk::Ensure(wanted) => scale_sets::ensure(client, service, wanted).await,
+            ScaleSetAsk::Read(set) => scale_sets::read(client, service, *set).await,
             ScaleSetAsk::Delete(set) => scale_sets::delete(client, service, *set).await,
             ScaleSetAsk::JitConfig { set, name } => scale_sets::jit_config(client, service, *set, name).await,
             ScaleSetAsk::RemoveRunner(runner) => scale_sets::remove_runner(client, service, *runner).await,
@@ -92,5 +93,9 @@ impl CarryOut for Github {
                 Ask::ScaleSet(ask) => self.scale_set(ask).await,
             }
         })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.sessions.close_all(&self.client, &self.service))
     }
 }

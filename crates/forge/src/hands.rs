@@ -107,6 +107,15 @@ impl Hands {
         self.forges.lock().unwrap_or_else(PoisonError::into_inner).remove(forge);
     }
 
+    /// Ends what is open at all platforms, so that a successor need not wait for its expiry.
+    pub async fn close(&self) {
+        let providers: Vec<Arc<dyn CarryOut>> = {
+            let forges = self.forges.lock().unwrap_or_else(PoisonError::into_inner);
+            forges.values().map(|(_, provider)| provider.clone()).collect()
+        };
+        futures::future::join_all(providers.iter().map(|provider| provider.close())).await;
+    }
+
     /// The platforms that are connected.
     pub fn connected(&self) -> Vec<ForgeKey> {
         self.forges.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()

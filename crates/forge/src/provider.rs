@@ -7,4 +7,9 @@ use futures::future::BoxFuture;
 pub trait CarryOut: Send + Sync {
     /// Carries out one request. It may be dropped at any moment: what was sent may then have been carried out.
     fn carry_out<'a>(&'a self, ask: &'a Ask) -> BoxFuture<'a, Result<Answer, Failure>>;
+
+    /// Ends what this process has open there, such as sessions, so that a successor need not wait for their expiry.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }

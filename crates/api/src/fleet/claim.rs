@@ -215,6 +215,9 @@ pub struct RunnerRecord {
     pub id: u64,
     /// Its name.
     pub name: String,
+    /// The scale set that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_set: Option<u64>,
     /// When it was registered.
     pub registered_time: Time,
     /// When its configuration had reached the machine.

@@ -28,7 +28,8 @@ pub use names::{
     LEADER_ADDRESS, LEASE, MANAGED_BY, PREFIX, QUEUE, RETRY_RUNNER_VERSION, SAME_HYPERVISOR, VERSION,
 };
 pub use pool::{
-    Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Scaling, Schedule, Spares, Weekday, Workload,
+    Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, ScaleSetRecord, Scaling, Schedule, Spares, Weekday,
+    Workload,
 };
 pub use reference::{LocalRef, Ref, SecretKeyRef};
 pub use template::{

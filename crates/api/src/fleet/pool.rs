@@ -257,16 +257,34 @@ pub struct RunnerPoolStatus {
     /// How many work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<i32>,
+    /// The scale set of its runners on GitHub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_set: Option<ScaleSetRecord>,
     /// The label selector of its claims, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// Since when fewer machines are wanted than there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surplus_since: Option<super::Time>,
-    /// Ready, Scaling, of a pool with runners Connected and Demand, and InUse: what keeps a deleted object.
+    /// Ready, Scaling, of a pool with runners Connected, Demand and ScaleSet, and InUse: what keeps a deleted object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A scale set on GitHub.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleSetRecord {
+    /// Its id.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is: the address of the organisation, repository or enterprise.
+    pub scope: String,
+    /// Whether the fleet has created it. It deletes no other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_created: bool,
 }
 
 impl Workload {

@@ -3,7 +3,7 @@
 use super::scale_sets::Listening;
 use super::{Core, Due, Timer};
 use crate::forge::{
-    self, Failure, ForgeKey, JitConfig, JobStatus, RepositoryName, RunnerId, RunnerWanted, ScaleSetAsk,
+    self, Failure, ForgeKey, JitConfig, JobStatus, RepositoryName, RunnerId, RunnerWanted, ScaleSetAsk, ScaleSetId,
 };
 use crate::jobs::demand::Scope;
 use crate::jobs::exchange::{Ask, Event, Registration, Removal};
@@ -84,8 +84,8 @@ pub(super) enum Call {
         id: u64,
         claim: Option<Name>,
     },
-    /// A step of the listener of a pool's scale set.
-    Listen(Name, super::scale_sets::Asked),
+    /// A step of the listener of a pool's scale set, with the number of the listener.
+    Listen(Name, u64, super::scale_sets::Asked),
     /// A token for the guest of the claim with this uid.
     Mint(Name, String),
     /// What arrives.
@@ -95,7 +95,7 @@ pub(super) enum Call {
 }
 
 impl Forge {
-    fn api(&self) -> Option<&str> {
+    pub(super) fn api(&self) -> Option<&str> {
         self.settings.as_ref().ok().map(|settings| settings.address.api.as_str())
     }
 
@@ -161,7 +161,12 @@ impl Core {
             return;
         }
         let settings = Settings::read(github);
-        let before = self.ci.forges.remove(pool);
+        let mut before = self.ci.forges.remove(pool);
+        let known = before.as_mut().map(|forge| {
+            let api = forge.api().unwrap_or_default().to_owned();
+            (api, std::mem::take(&mut forge.listening))
+        });
+        let listening = self.listener(pool, known, &settings);
         let is_moved = before
             .as_ref()
             .is_some_and(|forge| forge.api() != settings.as_ref().ok().map(|settings| settings.address.api.as_str()));
@@ -178,7 +183,7 @@ impl Core {
             no_endpoint: None,
             secrets: before.as_ref().map(|forge| forge.secrets.clone()).unwrap_or_default(),
             reported: before.as_ref().and_then(|forge| forge.reported),
-            listening: before.map(|forge| forge.listening).unwrap_or_default(),
+            listening,
             settings,
         };
         if let Ok(settings) = forge.settings.as_ref()
@@ -196,9 +201,10 @@ impl Core {
 
     /// The pool has no runners any more.
     pub(super) fn forge_gone(&mut self, pool: &Name) {
-        if self.ci.forges.remove(pool).is_none() {
-            return;
-        }
+        let Some(forge) = self.ci.forges.remove(pool) else { return };
+        let api = forge.api().unwrap_or_default().to_owned();
+        // A pool that is gone has deleted its scale set before.
+        drop(self.stop_listening(pool, &api, forge.listening));
         self.follow_secrets();
         let request = Request::ForgetForge(key(pool));
         self.call(Call::Other, request);
@@ -359,10 +365,10 @@ impl Core {
                 let call = Call::Runners { api, scope, asked };
                 self.ask_forge(&pool, forge::Ask::ListRunners { name: None }, call);
             }
-            Ask::Register { claim, name } => {
+            Ask::Register { claim, name, scale_set } => {
                 let Some((pool, uid)) = self.pool_of(&claim) else { return };
                 let Some(Ok(settings)) = self.ci.forges.get(&pool).map(|forge| &forge.settings) else { return };
-                let ask = match self.scale_set(&pool) {
+                let ask = match scale_set.map(ScaleSetId) {
                     Some(set) => forge::Ask::ScaleSet(ScaleSetAsk::JitConfig { set, name }),
                     None => {
                         let (labels, group) = (settings.labels.clone(), settings.github.runner_group.clone());
@@ -467,7 +473,7 @@ impl Core {
                 };
                 self.tell(&api, Event::Removed { scope, id, claim, answer });
             }
-            (Call::Listen(pool, asked), answer) => self.listened(&pool, asked, answer),
+            (Call::Listen(pool, round, asked), answer) => self.listened(&pool, round, asked, answer),
             (Call::Mint(..) | Call::Receive | Call::Other, _) => {}
         }
     }

@@ -81,6 +81,7 @@ impl Hosted {
         let record = record.map(|record| RunnerRecord {
             id: record.id,
             name: record.name.clone(),
+            scale_set: record.scale_set,
             registered_time: shown(record.registered_time),
             delivered_time: record.delivered_time.map(shown),
         });
@@ -101,7 +102,8 @@ impl Hosted {
         let granted =
             info.and_then(|info| info.granted_time.as_ref()).and_then(read).filter(|at| *at >= registered_time);
         let delivered_time = record.delivered_time.as_ref().and_then(read).or(granted);
-        Some(runners::RunnerRecord { id: record.id, name: record.name.clone(), registered_time, delivered_time })
+        let (name, scale_set) = (record.name.clone(), record.scale_set);
+        Some(runners::RunnerRecord { id: record.id, name, scale_set, registered_time, delivered_time })
     }
 
     /// Whether the guest has said that it ends.

@@ -39,6 +39,8 @@ pub(super) struct Ci {
     /// The organisations of the enterprises of each server, as events have named them.
     organizations: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
     pub(super) failed_look_ups: usize,
+    /// Offers that are to be acquired, by the address of an API and the scale set.
+    pub(super) granted: BTreeMap<(String, u64), BTreeSet<u64>>,
     pub(super) is_receiving: bool,
     /// Whether guests are answered.
     pub(super) is_open: bool,
@@ -127,12 +129,15 @@ impl Core {
             self.tell_of(&claim, Event::Delivered { claim: claim.clone(), is_delivered: false });
         }
         let (phases, scale) = (std::mem::take(&mut self.ci.phases), std::mem::take(&mut self.ci.scale));
+        self.ci.granted.clear();
         let mut wake = None::<Moment>;
         for api in apis {
             let decision = self.decide_jobs(&api);
             wake = Some(wake.map_or(decision.wake, |before| before.min(decision.wake)));
             self.ci.phases.extend(decision.phases);
             self.ci.scale.extend(decision.scale);
+            let granted = decision.acquire.into_iter().map(|(set, requests)| ((api.clone(), set), requests));
+            self.ci.granted.extend(granted);
             for ask in decision.asks {
                 self.ask_for_jobs(&api, ask);
             }
@@ -167,14 +172,17 @@ impl Core {
         let forges: Vec<(Name, Settings)> =
             self.ci.forges.iter().filter_map(|(name, forge)| Some((name.clone(), settings(forge)?))).collect();
         for (name, settings) in forges.iter().filter(|(_, settings)| settings.scope.is_enterprise()) {
-            let set = self.scale_set(name).map(|set| set.0);
+            let set = self.hearing(name).0.map(|set| set.0);
             let is_of_set = |key| matches!(key, JobKey::Request { scale_set, .. } if Some(scale_set) == set);
             let heard = dispatch.table().all().filter(|job| is_of_set(job.facts.key));
             let owners: Vec<String> = heard.map(|job| job.facts.repository.owner.clone()).collect();
             self.ci.belong(settings, owners);
         }
-        let pools: Vec<demand::Pool> =
-            forges.iter().filter_map(|(name, settings)| self.job_pool(name, settings)).collect();
+        let pools: Vec<demand::Pool> = forges
+            .iter()
+            .filter_map(|(name, settings)| self.job_pool(name, settings))
+            .map(|pool| self.with_room(pool))
+            .collect();
         let is_of = |pool: &Name| forges.iter().any(|(name, _)| name == pool);
         let claims: Vec<runners::Claim> =
             self.claims.keys().filter_map(|name| self.job_claim(name)).filter(|claim| is_of(&claim.pool)).collect();
@@ -201,6 +209,10 @@ impl Core {
     fn job_pool(&self, name: &Name, settings: &Settings) -> Option<demand::Pool> {
         let spec = &self.pools.get(name)?.entry.object.spec;
         let template = self.templates.get(&name.beside(None, &spec.template_ref.name));
+        let mut scaling = spec.scaling.clone();
+        let size = template.and_then(super::templates::ManagedTemplate::size);
+        scaling.max_replicas = pool::maximum(spec, size);
+        let (scale_set, hearing) = self.hearing(name);
         let is_deleting = self.pools.get(name).is_some_and(|pool| pool.entry.object.deleting.is_some());
         Some(demand::Pool {
             name: name.clone(),
@@ -209,8 +221,9 @@ impl Core {
             repositories: settings.repositories(),
             group: settings.github.runner_group.clone(),
             labels: settings.labels.iter().map(|label| label.to_lowercase()).collect(),
-            scale_set: self.scale_set(name).map(|set| set.0),
-            scaling: spec.scaling.clone(),
+            scale_set: scale_set.map(|set| set.0),
+            hearing,
+            scaling,
             priority: settings.github.priority,
             is_paused: settings.github.paused || is_deleting,
             hypervisor: template.map(|template| template.cluster().to_string()).unwrap_or_default(),
@@ -233,6 +246,8 @@ impl Core {
             Machine::Running
         } else if claim.spec.power == ClaimPower::Stopped && started.is_none() {
             Machine::Standby
+        } else if managed.intended.is_none() && status.vm_ref.is_none() {
+            Machine::Unplaced
         } else {
             Machine::Starting
         };
@@ -382,7 +397,10 @@ impl Core {
             1 => wanted("Demand", true, "JobsWaiting", format!("1 job waits: {why}")),
             many => wanted("Demand", true, "JobsWaiting", format!("{many} jobs wait: {why}")),
         };
-        let all = vec![wanted("Connected", is_connected, reason, message), demand];
+        let mut all = vec![wanted("Connected", is_connected, reason, message), demand];
+        let (set, listening) = self.shown_set(name);
+        status.scale_set = set;
+        all.extend(listening);
         let object = &managed.entry.object;
         status.conditions.extend(merge(all, &object.status.conditions, object.generation, self.now.wall));
     }
@@ -396,6 +414,7 @@ impl Core {
             | Wait::PoolFull { pool, .. }
             | Wait::NoCapacity { pool }
             | Wait::Creating { pool }
+            | Wait::NotListening { pool, .. }
             | Wait::NotAssigned { pool, .. } => *pool == name,
             Wait::Booting { claim, .. } => {
                 let claim = Name::read(claim).and_then(|claim| self.pool_of_claim(&claim));
@@ -433,6 +452,7 @@ fn said(wait: &Wait) -> &'static str {
         Wait::NoCapacity { .. } => "because the hypervisor has no room",
         Wait::Creating { .. } => "for a machine that is created",
         Wait::NotAssigned { .. } => "to be assigned by GitHub",
+        Wait::NotListening { .. } => "because its scale set cannot be listened to",
         Wait::Booting { .. } => "for a machine that boots",
         Wait::Idle { .. } => "to be given to a runner that is online",
         Wait::Quota { .. } => "because of a quota",

@@ -17,6 +17,7 @@ mod observing;
 mod packing;
 mod pools;
 mod publishing;
+mod room;
 mod scale_sets;
 mod seeds;
 mod slots;

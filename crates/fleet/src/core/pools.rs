@@ -138,16 +138,16 @@ impl Core {
         self.note_failures(name, &members);
         let (Some(managed), Some(mut pool)) = (self.pools.get(name), self.pool_with_demand(name)) else { return };
         let template = name.beside(None, &managed.entry.object.spec.template_ref.name);
-        let size = self.templates.get(&template).and_then(|template| {
-            let resources = &template.entry.object.spec.resources;
-            Some((resources.cpu, resources.memory.bytes()?))
-        });
+        let size = self.templates.get(&template).and_then(super::templates::ManagedTemplate::size);
         // If the clock was set, it is published by the clock as it is now.
         let since = managed.surplus.at(self.now).map(conditions::shown);
         pool.status.surplus_since = pool.status.surplus_since.and(since);
         let observed = Observed { pool: &pool, members: &members, size, hold: managed.hold.as_ref(), now: self.now };
         let mut decision = pool::decide(&observed);
         self.complete_pool(name, &members, &mut decision.status);
+        if decision.keep == Keep::Remove && !self.has_left(name) {
+            decision.keep = Keep::AsIs;
+        }
         if let Some(wake) = decision.wake {
             self.wake(Due::Pool(name.clone()), wake);
         }

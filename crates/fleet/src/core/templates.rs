@@ -32,6 +32,12 @@ impl ManagedTemplate {
         ManagedTemplate { entry, is_valid: false, why: String::new(), reported: None }
     }
 
+    /// CPUs and memory of one machine.
+    pub(super) fn size(&self) -> Option<(u32, u64)> {
+        let resources = &self.entry.object.spec.resources;
+        Some((resources.cpu, resources.memory.bytes()?))
+    }
+
     /// Its hypervisor.
     pub(super) fn cluster(&self) -> Name {
         let reference = &self.entry.object.spec.hypervisor_cluster_ref;

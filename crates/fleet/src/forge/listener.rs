@@ -57,15 +57,16 @@ pub enum Step {
 }
 
 impl Listener {
-    /// What to do next, if so many more jobs can be run.
-    pub fn next(&self, now: Timestamp, free: usize) -> Step {
+    /// What to do next, if these jobs may be acquired.
+    pub fn next(&self, now: Timestamp, granted: &BTreeSet<u64>) -> Step {
         if let Some(until) = self.not_before.filter(|until| now < *until) {
             return Step::Wait(until);
         }
         let Some(session) = self.session.clone() else { return Step::Open };
         // Before the acknowledgement: a message comes again, a job that nobody acquired does not.
-        if free > 0 && !self.offers.is_empty() {
-            return Step::Acquire(session, self.offers.iter().copied().take(free).collect());
+        let wanted: Vec<u64> = self.offers.intersection(granted).copied().collect();
+        if !wanted.is_empty() {
+            return Step::Acquire(session, wanted);
         }
         match self.is_open {
             true => Step::Acknowledge(session, self.last),
@@ -114,6 +115,7 @@ impl Listener {
         self.not_before = Some(match failure {
             Failure::RateLimited { until, .. } => *until,
             Failure::Taken(_) => {
+                self.heard = Some(now);
                 self.taken_since.get_or_insert(now);
                 now + TAKEN
             }
@@ -127,6 +129,16 @@ impl Listener {
             Failure::Configuration { .. } | Failure::Permanent(_) => now + LONGEST,
             _ => now + doubled,
         });
+    }
+
+    /// The session, if it is open.
+    pub fn session(&self) -> Option<&SessionId> {
+        self.session.as_ref()
+    }
+
+    /// Jobs that were offered and not acquired yet.
+    pub fn offers(&self) -> &BTreeSet<u64> {
+        &self.offers
     }
 
     /// How the scale set stood last, if anything is known.
@@ -156,10 +168,16 @@ mod tests {
         Failure, Message, RepositoryName, ScaleSetEvent, ScaleSetEventKind, Session, SessionId, Statistics,
     };
     use jiff::Timestamp;
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_790_000_000 + second).unwrap()
+    }
+
+    /// As if there were room for everything.
+    fn all() -> BTreeSet<u64> {
+        (0..100).collect()
     }
 
     fn id(text: &str) -> SessionId {
@@ -168,7 +186,7 @@ mod tests {
 
     fn open(name: &str, now: Timestamp) -> Listener {
         let mut listener = Listener::default();
-        assert_eq!(listener.next(now, 5), Step::Open);
+        assert_eq!(listener.next(now, &all()), Step::Open);
         listener.opened(&Session { id: id(name), statistics: Statistics::default() }, now);
         listener
     }
@@ -189,18 +207,26 @@ mod tests {
 
     #[test]
     fn jobs_are_acquired_before_their_message_is_acknowledged_and_never_more_than_can_run() {
-        let mut listener = open("a", at(0));
-        assert_eq!(listener.next(at(0), 2), Step::Poll(id("a"), 0));
+        let (mut listener, none) = (open("a", at(0)), BTreeSet::new());
+        assert_eq!(listener.next(at(0), &all()), Step::Poll(id("a"), 0));
         let offered: Vec<_> = (1..=3).map(|request| (request, ScaleSetEventKind::Available)).collect();
         listener.polled(Some(&message(7, &offered)), at(1));
-        assert_eq!(listener.next(at(1), 2), Step::Acquire(id("a"), vec![1, 2]));
+        assert_eq!(listener.next(at(1), &[1, 2].into()), Step::Acquire(id("a"), vec![1, 2]));
         listener.acquired(&[1, 2], at(1));
-        assert_eq!(listener.next(at(1), 0), Step::Acknowledge(id("a"), 7), "the third one waits for room");
+        assert_eq!(listener.next(at(1), &none), Step::Acknowledge(id("a"), 7), "the third one waits for room");
         listener.acknowledged(at(1));
-        assert_eq!(listener.next(at(1), 0), Step::Poll(id("a"), 7));
-        assert_eq!(listener.next(at(2), 1), Step::Acquire(id("a"), vec![3]), "when there is room it is still known");
+        assert_eq!(listener.next(at(1), &none), Step::Poll(id("a"), 7));
+        assert_eq!(
+            listener.next(at(2), &all()),
+            Step::Acquire(id("a"), vec![3]),
+            "when there is room it is still known"
+        );
         listener.polled(Some(&message(8, &[(3, ScaleSetEventKind::Completed("canceled".into(), None))])), at(3));
-        assert_eq!(listener.next(at(3), 1), Step::Acknowledge(id("a"), 8), "a job that was cancelled is not acquired");
+        assert_eq!(
+            listener.next(at(3), &all()),
+            Step::Acknowledge(id("a"), 8),
+            "a job that was cancelled is not acquired"
+        );
         assert_eq!(listener.statistics().map(|found| found.available), Some(3));
     }
 
@@ -208,19 +234,19 @@ mod tests {
     fn a_session_of_another_listener_is_waited_for_and_a_lost_one_is_opened_again() {
         let mut listener = Listener::default();
         for second in [0, 15, 30] {
-            assert_eq!(listener.next(at(second), 1), Step::Open);
+            assert_eq!(listener.next(at(second), &all()), Step::Open);
             listener.failed(&Failure::Taken("another listener".into()), at(second));
-            assert_eq!(listener.next(at(second), 1), Step::Wait(at(second + 15)));
+            assert_eq!(listener.next(at(second), &all()), Step::Wait(at(second + 15)));
         }
         assert_eq!(listener.taken_since(), Some(at(0)));
         listener.opened(&Session { id: id("b"), statistics: Statistics::default() }, at(45));
         assert_eq!(listener.taken_since(), None);
         listener.polled(Some(&message(7, &[(1, ScaleSetEventKind::Available)])), at(46));
         listener.failed(&Failure::SessionLost("over".into()), at(47));
-        assert_eq!(listener.next(at(47), 1), Step::Open, "at once, and what was offered is offered again");
+        assert_eq!(listener.next(at(47), &all()), Step::Open, "at once, and what was offered is offered again");
         listener.opened(&Session { id: id("c"), statistics: Statistics::default() }, at(47));
         listener.failed(&Failure::SessionLost("over".into()), at(47));
-        assert_eq!(listener.next(at(47), 1), Step::Wait(at(49)), "sessions that are lost at once are no loop");
+        assert_eq!(listener.next(at(47), &all()), Step::Wait(at(49)), "sessions that are lost at once are no loop");
     }
 
     #[test]
@@ -230,15 +256,15 @@ mod tests {
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
             listener.failed(&Failure::Transient("no answer".into()), now);
             let until = now + Duration::from_secs(pause);
-            assert_eq!(listener.next(now, 1), Step::Wait(until));
+            assert_eq!(listener.next(now, &all()), Step::Wait(until));
             now = until;
         }
-        assert_eq!(listener.next(now, 1), Step::Poll(id("a"), 0));
+        assert_eq!(listener.next(now, &all()), Step::Poll(id("a"), 0));
         assert!(listener.is_deaf(at(0), now), "nothing was heard for minutes");
         listener.polled(None, now);
         assert!(!listener.is_deaf(at(0), now));
         listener.failed(&Failure::RateLimited { message: "pause".into(), until: at(900) }, now);
-        assert_eq!(listener.next(now, 1), Step::Wait(at(900)));
+        assert_eq!(listener.next(now, &all()), Step::Wait(at(900)));
     }
 
     #[test]

@@ -37,6 +37,22 @@ impl Scope {
     }
 }
 
+/// How a pool hears of the jobs of its scale set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hearing {
+    /// By its session, or it has no scale set.
+    #[default]
+    Open,
+    /// The session is about to be opened: by what the scale set itself says.
+    Opening,
+    /// The session is another listener's, and so are the jobs.
+    Taken,
+    /// The service of scale sets does not answer: runners of the scale set cannot be registered, but others can.
+    Deaf,
+    /// The scale set is not found yet: no runner is registered before.
+    Unknown,
+}
+
 /// A pool as far as jobs concern it.
 #[derive(Debug, Clone)]
 pub struct Pool {
@@ -54,6 +70,8 @@ pub struct Pool {
     pub labels: BTreeSet<String>,
     /// The scale set that its runners belong to, if it has one. GitHub assigns jobs to it, by the capacity that is reported.
     pub scale_set: Option<u64>,
+    /// How it hears of the jobs of that.
+    pub hearing: Hearing,
     /// How many machines there may be.
     pub scaling: Scaling,
     /// Of several pools that may run a job, the one with the highest number is taken.
@@ -80,6 +98,27 @@ impl Pool {
             // Of an enterprise, not every organisation is known.
             JobKey::Job { .. } => self.scope.is_enterprise() || self.scope.has(&job.repository, &self.organizations),
         }
+    }
+
+    /// The scale set that its runners are registered for; nothing if that is not known yet.
+    pub fn registers(&self) -> Option<Option<u64>> {
+        match self.hearing {
+            Hearing::Unknown => None,
+            Hearing::Deaf => Some(None),
+            Hearing::Open | Hearing::Opening | Hearing::Taken => Some(self.scale_set),
+        }
+    }
+
+    /// The scale set that GitHub gives its jobs to; nothing if its runners get them without one.
+    pub fn listens(&self) -> Option<u64> {
+        self.scale_set.filter(|_| self.hearing != Hearing::Deaf)
+    }
+
+    /// The repository that it serves, if it is only one.
+    pub fn only_repository(&self) -> Option<Repository> {
+        let named = self.repositories.as_ref().filter(|named| named.len() == 1).and_then(|named| named.first());
+        let only = self.scope.repository.as_ref().or(named)?;
+        Some(Repository::new(&self.scope.owner, only))
     }
 
     /// Whether GitHub would give a job to its runners: they have all labels of the job.
@@ -186,6 +225,13 @@ pub enum Wait {
         /// The capacity that is reported.
         capacity: u32,
     },
+    /// The fleet does not hear of the jobs of the scale set.
+    NotListening {
+        /// The pool.
+        pool: String,
+        /// Whether another listener does; otherwise GitHub does not answer.
+        is_taken: bool,
+    },
 }
 
 impl Wait {
@@ -209,6 +255,7 @@ impl Wait {
             | Wait::PoolFull { pool, .. }
             | Wait::NoCapacity { pool }
             | Wait::Creating { pool }
+            | Wait::NotListening { pool, .. }
             | Wait::NotAssigned { pool, .. } => Some(pool),
             _ => None,
         }
@@ -228,6 +275,7 @@ impl Wait {
             Wait::Idle { .. } => "Idle",
             Wait::RateLimited { .. } => "RateLimited",
             Wait::NotAssigned { .. } => "NotAssigned",
+            Wait::NotListening { .. } => "NotListening",
         }
     }
 }
@@ -249,6 +297,7 @@ pub(super) mod tests {
             group: None,
             labels: labels.iter().map(|&label| label.into()).collect(),
             scale_set: None,
+            hearing: super::Hearing::Open,
             scaling: Scaling::default(),
             priority: 0,
             is_paused: false,

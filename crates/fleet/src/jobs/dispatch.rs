@@ -5,7 +5,7 @@
 
 use super::assign::{self, Assignment, Supply};
 use super::budget::{Allowance, Purpose};
-use super::demand::{self, Pool, Scope, Wait};
+use super::demand::{self, Hearing, Pool, Scope, Wait};
 use super::exchange::{Ask, Decision, Event, Objects, Order, Registration, Removal};
 use super::job::{JobKey, Observation, Repository, Source, is_below};
 use super::orphan_runners::Marks;
@@ -29,6 +29,8 @@ const LIST_RUNNERS: (Duration, Duration) = (Duration::from_secs(30), Duration::f
 const AGAIN: Duration = Duration::from_secs(20);
 /// While anything goes on, it is looked at again so often at least.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How a scale set stands is known for so long without a session.
+const SEEN: Duration = Duration::from_secs(2);
 /// No more events are kept that have to be looked up before they are believed; polls find their jobs too.
 const MOST_UNPROVEN: usize = 1_000;
 
@@ -53,7 +55,8 @@ pub struct Dispatch {
     orphans: BTreeMap<(Scope, u64), bool>,
     /// Lists of runners that were not looked at yet.
     lists: BTreeMap<Scope, (Moment, Vec<Seen>)>,
-    assigned: BTreeMap<u64, ((u64, u64), u32)>,
+    /// How many jobs are assigned to each scale set: which message says so, how many, and when that was heard.
+    assigned: BTreeMap<u64, ((u64, u64), u32, Moment)>,
     allowances: BTreeMap<String, Allowance>,
     job_polls: BTreeMap<String, Poll>,
     /// When a webhook or a scale set was heard of last, by the owner of the repository.
@@ -146,14 +149,18 @@ impl Dispatch {
                     self.lists.insert(scope, (asked, runners));
                 }
             }
-            Event::Assigned { scale_set, order, jobs } => {
-                let known = self.assigned.entry(scale_set).or_insert((order, jobs));
+            Event::Assigned { scale_set, order, jobs, offered } => {
+                let heard = (order, jobs, now.monotonic);
+                let known = self.assigned.entry(scale_set).or_insert(heard);
                 if order >= known.0 {
-                    *known = (order, jobs);
-                    if jobs == 0 {
-                        self.table.scale_set_is_idle(scale_set, now.wall);
-                    }
+                    *known = heard;
+                    self.table.scale_set_stands(scale_set, jobs, offered, now.wall);
                 }
+            }
+            Event::Withdrawn { scale_set, requests } => self.table.withdrawn(scale_set, &requests, now.wall),
+            Event::ScaleSetGone(scale_set) => {
+                self.assigned.remove(&scale_set);
+                self.table.scale_set_is_gone(scale_set, now.wall);
             }
             Event::Limits { owner, limit, remaining, reset } => {
                 self.allowances.entry(owner).or_default().set(limit, remaining, reset);
@@ -165,7 +172,7 @@ impl Dispatch {
             },
             Event::Registered { claim, answer } => self.of_claim(&claim, now, |known, now| match answer {
                 Registration::Done(id) => {
-                    *known = Known::registered(id, now.wall);
+                    *known = Known::registered(id, known.asked_set, now.wall);
                     Ok(())
                 }
                 Registration::NameTaken => {
@@ -255,6 +262,7 @@ impl Dispatch {
         let assignment = self.assign(objects, &supply, now);
         self.note_waits(&assignment, now);
         (decision.scale, decision.waits) = (assignment.scale, assignment.waits.clone());
+        decision.acquire = assignment.acquire;
         self.waits = assignment.waits;
         self.remove_orphans(now, &mut decision);
         self.ask_limits(objects, now, &mut decision);
@@ -276,12 +284,25 @@ impl Dispatch {
             table: &self.table,
             pools: objects.pools,
             supply,
-            assigned: &self.assigned.iter().map(|(id, (_, jobs))| (*id, *jobs)).collect(),
+            assigned: &self.assigned(objects.pools, supply, now),
             rules: objects.rules,
             limited: &limited,
             prefix: &self.prefix,
             now,
         })
+    }
+
+    /// How many jobs are assigned to each scale set.
+    fn assigned(&self, pools: &[Pool], supply: &BTreeMap<Name, Supply>, now: Now) -> BTreeMap<u64, u32> {
+        let counted = self.assigned.iter().map(|(id, (_, jobs, heard))| {
+            let opening = pools.iter().find(|pool| pool.scale_set == Some(*id) && pool.hearing == Hearing::Opening);
+            // Without a session nobody tells when a job ends: what was seen a while ago is no reason for another machine.
+            let most = opening
+                .filter(|_| heard.after(SEEN) < now.monotonic)
+                .map(|pool| supply.get(&pool.name).map_or(0, Supply::machines));
+            (*id, (*jobs).min(most.unwrap_or(u32::MAX)))
+        });
+        counted.collect()
     }
 
     fn note_waits(&mut self, assignment: &Assignment, now: Now) {
@@ -351,7 +372,9 @@ impl Dispatch {
             let is_possible = |job: &Job| pool.is_none_or(|pool| pool.can_run(&job.facts));
             let is_its = self.table.of_runner(&name).is_some_and(is_possible);
             let work = if is_its { work(&self.table, &name) } else { runners::Work::None };
-            let observed = runners::Observed { claim, known, work, name: &name, now };
+            let set = pool.and_then(Pool::registers);
+            let is_foreign = set.is_some_and(|set| claim.runner.as_ref().is_some_and(|found| found.scale_set != set));
+            let observed = runners::Observed { claim, known, work, name: &name, is_foreign, now };
             let (phase, step) = runners::decide(&observed);
             if let Some(story) = observed.work.job().and_then(|key| self.table.story_of(&key)) {
                 story.add(now.wall, What::On { claim: claim.name.to_string(), pool: claim.pool.to_string() });
@@ -359,18 +382,22 @@ impl Dispatch {
             let machines = supply.entry(claim.pool.clone()).or_default();
             match &phase {
                 _ if claim.machine == runners::Machine::Standby => {}
+                // It may wait for its place for ever.
+                _ if claim.machine == runners::Machine::Unplaced => machines.unplaced += 1,
                 Phase::Starting => machines.starting.push((claim.name.to_string(), claim.since)),
                 Phase::Online(since) => machines.idle.push((name.clone(), *since)),
                 Phase::Busy(None) if known.is_job_unnamed(now) => {
                     machines.idle.insert(0, (name.clone(), now.wall));
                     machines.unnamed += 1;
                 }
-                Phase::Busy(_) => machines.busy += 1,
+                Phase::Busy(_) => {
+                    machines.busy += 1;
+                    machines.others += u32::from(is_foreign);
+                }
                 Phase::Ending => {}
             }
             decision.phases.insert(claim.name.clone(), phase);
-            let scope = pool.map(|pool| pool.scope.clone());
-            self.carry_out(claim, name, step, scope, now, decision);
+            self.carry_out(claim, name, step, pool, now, decision);
         }
         supply
     }
@@ -380,11 +407,12 @@ impl Dispatch {
         claim: &Claim,
         name: String,
         step: Step,
-        scope: Option<Scope>,
+        pool: Option<&Pool>,
         now: Now,
         decision: &mut Decision,
     ) {
         let (Some(known), owner) = (self.known.get_mut(&claim.name), claim.name.clone()) else { return };
+        let scope = pool.map(|pool| pool.scope.clone());
         let ask = match (step, scope) {
             (Step::Wait, _) => return,
             (Step::Record(record), _) => {
@@ -409,7 +437,12 @@ impl Dispatch {
             }
             // Without its pool nobody knows where the runner is; the pool stays until its claims are gone.
             (_, None) => return,
-            (Step::Register, Some(scope)) => (scope, Ask::Register { claim: owner, name }),
+            (Step::Register, Some(scope)) => {
+                // Whose runner it is to be, is known soon.
+                let Some(set) = pool.and_then(Pool::registers) else { return };
+                known.asked_set = set;
+                (scope, Ask::Register { claim: owner, name, scale_set: known.asked_set })
+            }
             (Step::Find, Some(scope)) => (scope, Ask::Find { claim: owner, name }),
             (Step::Remove(id), Some(scope)) => (scope.clone(), Ask::Remove { scope, id, claim: Some(owner) }),
         };

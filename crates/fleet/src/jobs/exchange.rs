@@ -9,7 +9,7 @@ use super::table::{List, LookUp};
 use crate::object::Name;
 use change::Moment;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -79,15 +79,26 @@ pub enum Event {
         /// The answer.
         answer: Removal,
     },
-    /// How many jobs are assigned to a scale set and have not ended.
+    /// How a scale set stands: how many jobs are assigned to it and have not ended, and how many are offered to it.
     Assigned {
         /// The scale set.
         scale_set: u64,
         /// The number of the session, growing, and the number of the message; 0 for what the session itself says.
         order: (u64, u64),
-        /// How many.
+        /// How many are assigned.
         jobs: u32,
+        /// How many are offered.
+        offered: u32,
     },
+    /// Jobs that were offered to a scale set are others'.
+    Withdrawn {
+        /// The scale set.
+        scale_set: u64,
+        /// The requests.
+        requests: BTreeSet<u64>,
+    },
+    /// A scale set does not exist any more, or is not used any more.
+    ScaleSetGone(u64),
     /// What is left of the limit of requests.
     Limits {
         /// The owner.
@@ -149,6 +160,8 @@ pub enum Ask {
         claim: Name,
         /// The name of the runner.
         name: String,
+        /// The scale set that it is to belong to.
+        scale_set: Option<u64>,
     },
     /// Find a runner by its name.
     Find {
@@ -192,6 +205,8 @@ pub struct Decision {
     pub scale: BTreeMap<Name, Scale>,
     /// Why each job waits that does.
     pub waits: BTreeMap<JobKey, Wait>,
+    /// Offers to scale sets that are to be acquired.
+    pub acquire: BTreeMap<u64, BTreeSet<u64>>,
     /// When to decide again if nothing happens before.
     pub wake: Moment,
 }

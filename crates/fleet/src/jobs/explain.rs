@@ -47,6 +47,12 @@ pub fn wait(wait: &Wait, now: Timestamp) -> String {
                 "GitHub has not assigned it to the scale set of pool {pool}, which reports room for {capacity} jobs"
             )
         }
+        Wait::NotListening { pool, is_taken: false } => {
+            format!("GitHub's service of scale sets does not answer, which has given it to the one of pool {pool}")
+        }
+        Wait::NotListening { pool, is_taken: true } => format!(
+            "another listener has the session of the scale set of pool {pool}; stop it, or give the pool another scale set"
+        ),
     }
 }
 

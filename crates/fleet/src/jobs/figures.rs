@@ -3,9 +3,9 @@
 use super::Dispatch;
 use super::exchange::{Decision, Objects};
 use super::job::State;
-use super::published::named_twice;
 use super::runners::Phase;
 use super::table::Job;
+use super::twins::twins;
 use crate::object::Name;
 use crate::versions;
 use jiff::Timestamp;
@@ -66,9 +66,9 @@ impl Figures {
 pub fn figures(dispatch: &Dispatch, objects: Objects<'_>, decision: &Decision) -> Figures {
     let mut figures = Figures { budgets: dispatch.budgets(), ..Figures::default() };
     // A job that is assigned to a scale set counts as the scale set names it.
-    let twice = named_twice(dispatch);
+    let twice = twins(dispatch.table());
     let is_waiting = |job: &&Job| job.is_open() && job.facts.state < State::InProgress;
-    for job in dispatch.table().all().filter(|job| is_waiting(job) && !twice.contains(&job.facts.key)) {
+    for job in dispatch.table().all().filter(|job| is_waiting(job) && !twice.contains_key(&job.facts.key)) {
         let Some(wait) = dispatch.waits().get(&job.facts.key) else { continue };
         let (count, since) = figures.waiting.entry(wait.reason()).or_insert((0, job.since()));
         (*count, *since) = (*count + 1, (*since).min(job.since()));

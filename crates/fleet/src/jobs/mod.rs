@@ -25,6 +25,7 @@ pub mod settings;
 mod simulation;
 pub mod story;
 pub mod table;
+pub mod twins;
 pub mod webhook;
 
 pub use dispatch::Dispatch;

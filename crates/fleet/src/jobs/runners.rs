@@ -31,6 +31,9 @@ pub struct RunnerRecord {
     pub id: u64,
     /// Its name.
     pub name: String,
+    /// The scale set that it belongs to: it runs jobs of no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_set: Option<u64>,
     /// When it was registered.
     pub registered_time: Timestamp,
     /// When its configuration had reached the machine. The configuration itself is never kept.
@@ -43,6 +46,8 @@ pub struct RunnerRecord {
 pub enum Machine {
     /// It waits to be started.
     Standby,
+    /// It has no place on a hypervisor yet.
+    Unplaced,
     /// It is created or boots.
     Starting,
     /// It runs, and can be given the configuration of a runner.
@@ -92,6 +97,8 @@ pub fn runner_name(operator: &str, claim: &Name, uid: &str) -> String {
 pub struct Known {
     /// The runner that this process registered, and when. Its configuration is at hand until it is delivered.
     pub(super) registered: Option<(u64, Timestamp)>,
+    /// The scale set of the runner that was asked for last.
+    pub(super) asked_set: Option<u64>,
     /// When its machine had taken the configuration.
     pub(super) delivered: Option<Timestamp>,
     /// Whether an earlier registration may have been carried out.
@@ -132,8 +139,8 @@ pub struct Seen {
 
 impl Known {
     /// A runner that was registered just now.
-    pub(super) fn registered(id: u64, at: Timestamp) -> Known {
-        Known { registered: Some((id, at)), ..Known::default() }
+    pub(super) fn registered(id: u64, asked_set: Option<u64>, at: Timestamp) -> Known {
+        Known { registered: Some((id, at)), asked_set, ..Known::default() }
     }
 
     /// Takes what a complete list says about the runner.
@@ -289,6 +296,8 @@ pub struct Observed<'a> {
     pub work: Work,
     /// The name that the runner has, or will have.
     pub name: &'a str,
+    /// Its runner does not belong to the scale set that the runners of its pool belong to now.
+    pub is_foreign: bool,
     /// The present moment.
     pub now: Now,
 }
@@ -298,8 +307,10 @@ pub fn decide(observed: &Observed<'_>) -> (Phase, Step) {
     let (phase, step) = match observed.claim.machine {
         Machine::Ended if matches!(observed.work, Work::Done(_)) => (Phase::Ending, leave(observed, Why::JobDone)),
         Machine::Ended => (Phase::Ending, leave(observed, Why::MachineEnded)),
-        Machine::Standby | Machine::Starting if observed.claim.ends => (Phase::Ending, leave(observed, Why::NotNeeded)),
-        Machine::Standby | Machine::Starting => (Phase::Starting, Step::Wait),
+        Machine::Standby | Machine::Unplaced | Machine::Starting if observed.claim.ends => {
+            (Phase::Ending, leave(observed, Why::NotNeeded))
+        }
+        Machine::Standby | Machine::Unplaced | Machine::Starting => (Phase::Starting, Step::Wait),
         Machine::Running => running(observed),
     };
     let is_early = observed.known.retry_at > observed.now.monotonic;
@@ -323,8 +334,9 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
     if let Some((id, registered_time)) = known.registered
         && recorded.is_none_or(|runner| runner.id != id)
     {
-        let name = observed.name.to_owned();
-        return preparing(Step::Record(Some(RunnerRecord { id, name, registered_time, delivered_time: None })));
+        let (name, scale_set) = (observed.name.to_owned(), known.asked_set);
+        let record = RunnerRecord { id, name, scale_set, registered_time, delivered_time: None };
+        return preparing(Step::Record(Some(record)));
     }
     let Some(runner) = recorded else {
         return preparing(match known.stray {
@@ -340,13 +352,13 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
         let delivered = RunnerRecord { delivered_time: Some(delivered), ..runner.clone() };
         return (Phase::Starting, Step::Record(Some(delivered)));
     }
-    if known.registered.is_some() {
+    if known.registered.is_some() && !observed.is_foreign {
         return match known.failed_deliveries >= DELIVERIES {
             true => (Phase::Ending, leave(observed, Why::NotDelivered)),
             false => preparing(Step::Deliver),
         };
     }
-    // Another process registered it, and its configuration is lost, unless it was delivered all the same.
+    // Another process registered it, and its configuration is lost, unless it was delivered all the same; or it is of no use any more.
     if known.is_busy || observed.work != Work::None {
         let delivered = RunnerRecord { delivered_time: Some(now.wall), ..runner.clone() };
         return (Phase::Busy(None), Step::Record(Some(delivered)));
@@ -369,7 +381,7 @@ fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
     if known.is_busy {
         return (Phase::Busy(None), Step::Wait);
     }
-    if claim.ends {
+    if claim.ends || observed.is_foreign {
         return leaving(Why::NotNeeded);
     }
     let delivered = runner.delivered_time.unwrap_or(runner.registered_time);

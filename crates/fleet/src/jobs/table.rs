@@ -14,6 +14,8 @@ use std::time::Duration;
 pub const KEPT: Duration = Duration::from_secs(3600);
 /// An event about an unknown job that happened longer ago is looked up first: it may be a repetition about a job that was forgotten.
 pub const FRESH: Duration = Duration::from_secs(600);
+/// An answer about something that was said at the same moment is later than that.
+const SHORT: Duration = Duration::from_millis(1);
 /// No more jobs are kept; those that ended go first. Further ones are found by polls when there is room.
 pub const MOST: usize = 50_000;
 
@@ -183,7 +185,11 @@ impl Table {
         }
         let became = || What::Became { state: facts.state, source, runner: facts.runner.clone() };
         if let Some(runner) = &facts.runner {
-            self.by_runner.insert(runner.clone(), facts.key);
+            // Two sources may name a job differently: the one that knows more counts.
+            let known = self.by_runner.get(runner).and_then(|key| self.jobs.get(key));
+            if known.is_none_or(|known| known.facts.state <= facts.state) {
+                self.by_runner.insert(runner.clone(), facts.key);
+            }
         }
         if let Some(job) = self.jobs.get_mut(&facts.key) {
             let (before, was_gone) = (job.facts.state, job.is_gone());
@@ -217,11 +223,40 @@ impl Table {
         Change::New
     }
 
-    /// A scale set says that none of its jobs is open: what its messages said about open ones is out of date.
-    pub fn scale_set_is_idle(&mut self, scale_set: u64, received: Timestamp) {
+    /// A scale set says how many of its jobs are assigned, and how many are offered to it: what its messages said of others before is out of date.
+    pub fn scale_set_stands(&mut self, scale_set: u64, assigned: u32, offered: u32, received: Timestamp) {
+        self.end_requests(scale_set, received, received, |_, state| match state {
+            State::Waiting => offered == 0,
+            _ => assigned == 0,
+        });
+    }
+
+    /// Requests that a scale set was offered and did not get.
+    pub fn withdrawn(&mut self, scale_set: u64, requests: &BTreeSet<u64>, received: Timestamp) {
+        let is_offer = |id: u64, state: State| state == State::Waiting && requests.contains(&id);
+        self.end_requests(scale_set, later(received, SHORT), received, is_offer);
+    }
+
+    /// A scale set does not exist any more.
+    pub fn scale_set_is_gone(&mut self, scale_set: u64, received: Timestamp) {
+        self.end_requests(scale_set, later(received, SHORT), received, |_, _| true);
+    }
+
+    /// Ends requests as far as is known: a message that is later brings one back.
+    fn end_requests(
+        &mut self,
+        scale_set: u64,
+        absent: Timestamp,
+        received: Timestamp,
+        is_over: impl Fn(u64, State) -> bool,
+    ) {
         for (key, job) in &mut self.jobs {
-            if matches!(key, JobKey::Request { scale_set: found, .. } if *found == scale_set) && job.is_open() {
-                job.facts.state = State::Completed;
+            let JobKey::Request { scale_set: of, id } = *key else { continue };
+            if of != scale_set || !job.is_open() || !is_over(id, job.facts.state) {
+                continue;
+            }
+            job.absent = job.absent.max(Some(absent));
+            if job.is_gone() {
                 job.changed = received;
                 job.story.add(received, What::Absent);
             }

@@ -242,18 +242,24 @@ fn time_out_jobs(observed: &Observed<'_>, decision: &mut Decision) {
     }
 }
 
-/// How many machines are to run: demand and spares, at least the minimum of the hour, at most the maximum and the quota.
-fn size(observed: &Observed<'_>) -> (Size, Option<Moment>) {
-    let spec = &observed.pool.spec;
-    let (scheduled, wake) = schedule::minimum(&spec.scaling.schedules, observed.now);
+/// How many machines a pool may have: its maximum, and what its quota allows of this many CPUs and so much memory each.
+pub fn maximum(spec: &RunnerPoolSpec, size: Option<(u32, u64)>) -> i32 {
     let mut max = spec.scaling.max_replicas.max(0);
-    if let (Some(quota), Some((cpus, memory))) = (&spec.quota, observed.size) {
+    if let (Some(quota), Some((cpus, memory))) = (&spec.quota, size) {
         let by_cpu = quota.cpu.map(|allowed| u64::from(allowed) / u64::from(cpus.max(1)));
         let by_memory = quota.memory.as_ref().and_then(api::fleet::Quantity::bytes).map(|all| all / memory.max(1));
         for allowed in [by_cpu, by_memory].into_iter().flatten() {
             max = max.min(i32::try_from(allowed).unwrap_or(i32::MAX));
         }
     }
+    max
+}
+
+/// How many machines are to run: demand and spares, at least the minimum of the hour, at most the maximum and the quota.
+fn size(observed: &Observed<'_>) -> (Size, Option<Moment>) {
+    let spec = &observed.pool.spec;
+    let (scheduled, wake) = schedule::minimum(&spec.scaling.schedules, observed.now);
+    let max = maximum(spec, observed.size);
     let min = spec.scaling.min_replicas.max(scheduled).clamp(0, max);
     let busy = observed.members.iter().filter(|member| member.state == State::Busy).count();
     let demand = spec.replicas.unwrap_or_default().max(i32::try_from(busy).unwrap_or(i32::MAX));

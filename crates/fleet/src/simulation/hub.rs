@@ -1,5 +1,6 @@
 //! A small GitHub: jobs, runners, and who gets which job. It keeps what would be wrong.
 
+use super::hub_sets::{Assignment, HubSet};
 use crate::forge::{
     Answer, Ask, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId, Runners,
 };
@@ -14,6 +15,8 @@ pub(super) struct HubRunner {
     pub(super) job: Option<u64>,
     /// When GitHub sees that its machine is gone.
     pub(super) lost_at: Option<u64>,
+    /// The scale set that it belongs to: it runs jobs of no other.
+    pub(super) set: Option<u64>,
 }
 
 /// A job.
@@ -24,66 +27,71 @@ pub(super) struct HubJob {
     pub(super) ends_at: u64,
     pub(super) created: Timestamp,
     pub(super) runs: u32,
-    label: String,
+    pub(super) label: String,
+    pub(super) repository: String,
+    /// The scale set that it is assigned to.
+    pub(super) set: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     pub(super) jobs: BTreeMap<u64, HubJob>,
     pub(super) runners: BTreeMap<u64, HubRunner>,
-    next: u64,
+    pub(super) next: u64,
     pub(super) broken: Vec<String>,
     /// All names of runners that were ever registered.
     pub(super) registered: u64,
+    pub(super) sets: BTreeMap<u64, HubSet>,
+    pub(super) assignment: Assignment,
+    /// Nothing of scale sets is answered.
+    pub(super) is_service_down: bool,
+    pub(super) sessions: u64,
+    pub(super) now: u64,
 }
 
 pub(super) const LABEL: &str = "pve";
 
 impl Hub {
-    pub(super) fn push(&mut self, label: &str, created: Timestamp) -> u64 {
+    pub(super) fn push(&mut self, repository: &str, label: &str, created: Timestamp) -> u64 {
         self.next += 1;
-        let (runner, label) = (None, label.to_owned());
-        self.jobs.insert(self.next, HubJob { runner, is_done: false, ends_at: 0, created, runs: 0, label });
-        self.next
+        let (id, label, repository) = (self.next, label.to_owned(), repository.to_owned());
+        let job = HubJob { runner: None, is_done: false, ends_at: 0, created, runs: 0, label, repository, set: None };
+        self.jobs.insert(id, job);
+        self.offer(id);
+        id
     }
 
     /// Gives jobs to runners, and ends those that are due, at this millisecond.
     pub(super) fn pass_time(&mut self, now: u64, takes: u64) {
+        self.now = now;
+        let mut changed = Vec::new();
         for (id, job) in self.jobs.iter_mut().filter(|(_, job)| !job.is_done) {
+            let fits = |runner: &HubRunner| runner.set == job.set && (job.label == LABEL || job.set.is_some());
             if let Some((runner, _)) = &job.runner {
                 let lost = self.runners.get(runner).is_none_or(|found| found.lost_at.is_some_and(|at| at <= now));
                 if job.ends_at <= now || lost {
                     job.is_done = true;
                     self.runners.remove(runner);
+                    changed.push(*id);
                 }
-            } else if job.label == LABEL
-                && let Some((number, runner)) = self
-                    .runners
-                    .iter_mut()
-                    .find(|(_, runner)| runner.is_online && runner.job.is_none() && runner.lost_at.is_none())
-            {
+            } else if let Some((number, runner)) = self.runners.iter_mut().find(|(_, runner)| {
+                runner.is_online && runner.job.is_none() && runner.lost_at.is_none() && fits(runner)
+            }) {
                 (job.runner, runner.job) = (Some((*number, runner.name.clone())), Some(*id));
                 (job.ends_at, job.runs) = (now + takes, job.runs + 1);
+                changed.push(*id);
             }
         }
         self.runners.retain(|_, runner| runner.job.is_some() || runner.lost_at.is_none_or(|at| now < at));
+        changed.into_iter().for_each(|job| self.tell_set(job));
     }
 
     /// Carries out a request.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         match ask {
             Ask::Check => Ok(Answer::Checked(Box::default())),
-            Ask::JitConfig(wanted) => {
-                if self.runners.values().any(|runner| runner.name == wanted.name) {
-                    return Err(Failure::Exists(wanted.name.clone()));
-                }
-                self.next += 1;
-                self.registered += 1;
-                let runner = HubRunner { name: wanted.name.clone(), is_online: false, job: None, lost_at: None };
-                self.runners.insert(self.next, runner);
-                let config = Hidden::from(format!("jit-{}", self.next));
-                Ok(Answer::JitConfig(JitConfig { runner: RunnerId(self.next), config }))
-            }
+            Ask::JitConfig(wanted) => self.register(&wanted.name, None),
+            Ask::ScaleSet(ask) => self.of_set(ask),
             Ask::ListRunners { name } => {
                 let is_wanted = |runner: &&HubRunner| name.as_ref().is_none_or(|name| *name == runner.name);
                 let runner = |runner: &HubRunner| Runner {
@@ -96,13 +104,7 @@ impl Hub {
                 let runners = found.map(|(id, found)| (RunnerId(*id), runner(found))).collect();
                 Ok(Answer::Runners(Runners { runners, is_complete: true }))
             }
-            Ask::RemoveRunner(id) => match self.runners.get(&id.0) {
-                Some(runner) if runner.job.is_some() => Err(Failure::StillBusy(*id)),
-                _ => {
-                    self.runners.remove(&id.0);
-                    Ok(Answer::Done)
-                }
-            },
+            Ask::RemoveRunner(id) => self.remove(*id),
             Ask::ListJobs { .. } => {
                 let open = self.jobs.iter().filter(|(_, job)| !job.is_done);
                 let jobs = open.map(|(id, found)| (JobId(*id), job(*id, found))).collect();
@@ -111,6 +113,28 @@ impl Hub {
             }
             Ask::Job { id, .. } => Ok(Answer::Job(self.jobs.get(&id.0).map(|found| Box::new(job(id.0, found))))),
             other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn register(&mut self, name: &str, set: Option<u64>) -> Result<Answer, Failure> {
+        if self.runners.values().any(|runner| runner.name == name) {
+            return Err(Failure::Exists(name.to_owned()));
+        }
+        self.next += 1;
+        self.registered += 1;
+        let runner = HubRunner { name: name.to_owned(), is_online: false, job: None, lost_at: None, set };
+        self.runners.insert(self.next, runner);
+        let config = Hidden::from(format!("jit-{}", self.next));
+        Ok(Answer::JitConfig(JitConfig { runner: RunnerId(self.next), config }))
+    }
+
+    pub(super) fn remove(&mut self, id: RunnerId) -> Result<Answer, Failure> {
+        match self.runners.get(&id.0) {
+            Some(runner) if runner.job.is_some() => Err(Failure::StillBusy(id)),
+            _ => {
+                self.runners.remove(&id.0);
+                Ok(Answer::Done)
+            }
         }
     }
 
@@ -130,7 +154,7 @@ fn job(id: u64, job: &HubJob) -> Job {
         id: JobId(id),
         run: id,
         attempt: 1,
-        repository: RepositoryName { owner: "acme".into(), name: "shop".into() },
+        repository: RepositoryName { owner: "acme".into(), name: job.repository.clone() },
         name: "build".into(),
         labels: [job.label.clone()].into(),
         status: match (&job.runner, job.is_done) {

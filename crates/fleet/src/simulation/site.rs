@@ -2,10 +2,12 @@
 
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hub::{Hub, LABEL};
+use super::hub_sets::HubPoll;
 use super::hypervisor::FakeHypervisor;
 use super::random::Random;
 use crate::bootstrap::{Registry, Reply as Bootstrapped};
 use crate::core::{Concurrency, Config, Core};
+use crate::forge::ScaleSetAsk;
 use crate::hypervisor::{self, Operation, Power};
 use crate::inbox::{Received, Signed};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
@@ -62,6 +64,8 @@ pub(super) struct Site {
     watched: BTreeSet<WatchTarget>,
     /// Answers that are late, with the process that asked.
     late: Vec<(u64, u64, u64, Answer)>,
+    /// Polls of scale sets that wait for their answer, of this process.
+    polls: Vec<(u64, HubPoll)>,
     epoch: u64,
     pub(super) notices: Vec<Notice>,
     /// Everything that was written to the API server, for canaries.
@@ -92,6 +96,7 @@ impl Site {
             followed: 0,
             watched: BTreeSet::new(),
             late: Vec::new(),
+            polls: Vec::new(),
             epoch: 0,
             notices: Vec::new(),
             tokens: Vec::new(),
@@ -116,16 +121,30 @@ impl Site {
 
     /// A pool of runners.
     pub(super) fn pool(&mut self, more: &Value) {
-        let github = json!({
+        self.pool_of("linux", &json!({}), more);
+    }
+
+    /// A pool of runners with more settings.
+    pub(super) fn pool_of(&mut self, name: &str, settings: &Value, more: &Value) {
+        let mut github = json!({
             "organization": "acme", "labels": [LABEL], "credentials": {"token": {"name": "gh", "key": "token"}},
         });
+        github.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
         let mut spec = json!({
             "templateRef": {"name": "small"},
             "scaling": {"maxReplicas": 4, "scaleDownDelay": "20s"},
             "workload": {"type": "github-actions", "config": {"github": github}},
         });
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.create("RunnerPool", "linux", &spec);
+        self.create("RunnerPool", name, &spec);
+    }
+
+    /// A person changes settings of the pool.
+    pub(super) fn change(&mut self, settings: &Value) {
+        self.api.edit(&id("RunnerPool", "linux"), |spec| {
+            let github = spec["workload"]["config"]["github"].as_object_mut().unwrap();
+            github.extend(settings.as_object().unwrap().clone());
+        });
     }
 
     pub(super) fn delete(&mut self, kind: &str, name: &str) {
@@ -133,7 +152,19 @@ impl Site {
     }
 
     pub(super) fn push(&mut self, label: &str) -> u64 {
-        self.hub.push(label, wall(self.now))
+        self.hub.push("shop", label, wall(self.now))
+    }
+
+    pub(super) fn push_to(&mut self, repository: &str) -> u64 {
+        self.hub.push(repository, LABEL, wall(self.now))
+    }
+
+    /// Why jobs wait.
+    pub(super) fn waits(&self) -> Vec<&'static str> {
+        self.core
+            .jobs()
+            .flat_map(|(_, dispatch)| dispatch.waits().values().map(crate::jobs::demand::Wait::reason))
+            .collect()
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -147,6 +178,7 @@ impl Site {
         self.core = core(self.time());
         (self.registry, self.is_open) = (Registry::default(), false);
         (self.inbox, self.receiving) = (Vec::new(), None);
+        self.polls.clear();
         (self.followed, self.watched) = (self.api.log.len(), BTreeSet::new());
         self.handle(vec![Event::Tick]);
     }
@@ -167,8 +199,28 @@ impl Site {
             let mut events: Vec<Event<Answer>> = vec![Event::Tick];
             let mine = due.into_iter().filter(|late| late.1 == self.epoch);
             events.extend(mine.map(|(_, _, number, answer)| Event::Elsewhere(number, answer)));
+            events.extend(self.pass_polls());
             self.handle(events);
         }
+    }
+
+    /// Polls that are answered now. An answer may get lost: its message comes again.
+    fn pass_polls(&mut self) -> Vec<Event<Answer>> {
+        if self.has_faults && self.random.below(600) == 0 {
+            self.hub.lose_sessions();
+        }
+        if self.has_faults && self.random.below(1_200) == 0 {
+            let sets: Vec<u64> = self.hub.sets.keys().copied().collect();
+            sets.into_iter().for_each(|set| self.hub.delete_set(set));
+        }
+        let mut answers = Vec::new();
+        for (number, poll) in std::mem::take(&mut self.polls) {
+            match self.hub.poll(&poll) {
+                Some(answer) => answers.push((number, answer)),
+                None => self.polls.push((number, poll)),
+            }
+        }
+        answers.into_iter().flat_map(|(number, answer)| self.deliver(number, answer)).collect()
     }
 
     fn time(&self) -> Now {
@@ -196,10 +248,10 @@ impl Site {
             };
             let facts = Facts {
                 key: JobKey::Job { id, attempt: 1 },
-                repository: Repository::new("acme", "shop"),
+                repository: Repository::new("acme", &job.repository),
                 run: id,
                 name: "build".into(),
-                labels: [LABEL.to_owned()].into(),
+                labels: [job.label.clone()].into(),
                 group: None,
                 state,
                 runner: job.runner.as_ref().map(|(_, name)| name.clone()),
@@ -428,16 +480,34 @@ impl Site {
 
     /// Some requests never arrive, of others the answer is lost, and some answers are late.
     fn ask_hub(&mut self, number: u64, ask: &forge::Ask) -> Vec<Event<Answer>> {
-        let lost = || Answer::Forge(Err(forge::Failure::Transient("connection reset".into())));
         let fails = self.has_faults && *ask != forge::Ask::Check;
         if fails && self.random.chance(8) {
             return vec![Event::Elsewhere(number, lost())];
         }
+        if let forge::Ask::ScaleSet(ScaleSetAsk::Poll { session, last, capacity }) = ask {
+            return match self.hub.begin_poll(session, *last, *capacity) {
+                Ok(poll) => {
+                    if self.polls.iter().any(|(_, known)| known.session == *session) {
+                        self.hub.broken.push("two polls at a time".into());
+                    }
+                    self.polls.push((number, poll));
+                    Vec::new()
+                }
+                Err(failure) => vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))],
+            };
+        }
         let answer = self.hub.carry_out(ask);
-        if fails && self.random.chance(8) {
+        if *ask == forge::Ask::Check {
+            return vec![Event::Elsewhere(number, Answer::Forge(answer))];
+        }
+        self.deliver(number, answer)
+    }
+
+    fn deliver(&mut self, number: u64, answer: Result<forge::Answer, forge::Failure>) -> Vec<Event<Answer>> {
+        if self.has_faults && self.random.chance(8) {
             return vec![Event::Elsewhere(number, lost())];
         }
-        if fails && self.random.chance(20) {
+        if self.has_faults && self.random.chance(20) {
             let at = self.now + self.random.between(500, 8_000);
             self.late.push((at, self.epoch, number, Answer::Forge(answer)));
             return Vec::new();
@@ -529,6 +599,10 @@ impl Site {
         let Attestation::Token { token } = &self.seeds[machine].attestation;
         token.expose().to_owned()
     }
+}
+
+fn lost() -> Answer {
+    Answer::Forge(Err(forge::Failure::Transient("connection reset".into())))
 }
 
 fn core(now: Now) -> Core {

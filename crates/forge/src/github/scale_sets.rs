@@ -45,7 +45,7 @@ pub(crate) async fn ensure(client: &Client, service: &Service, wanted: &ScaleSet
     });
     let asked = Asked::new(Method::POST, SETS_PATH, SETS.to_owned()).json(body);
     match service.read::<WireScaleSet>(client, &asked).await {
-        Ok(set) => answer(set.into()),
+        Ok(set) => answer(ScaleSet { is_new: true, ..set.into() }),
         // Somebody else was faster, or the answer to an earlier request was lost.
         Err(trouble) if trouble.is(409) => {
             match by_name(client, service, name, group).await.map_err(|trouble| fail(&trouble))? {
@@ -79,6 +79,16 @@ async fn group_id(client: &Client, service: &Service, name: Option<&str>) -> Res
             message: format!("the {} has no runner group {name}", client.address.scope),
             remedy: "create it, or name one that exists".into(),
         }),
+    }
+}
+
+/// Reads a scale set.
+pub(crate) async fn read(client: &Client, service: &Service, set: ScaleSetId) -> Result<Answer, Failure> {
+    let asked = Asked::new(Method::GET, SET_PATH, format!("{SETS}/{}", set.0));
+    match service.read::<WireScaleSet>(client, &asked).await {
+        Ok(found) => Ok(Answer::ScaleSet(Some(Box::new(found.into())))),
+        Err(trouble) if is_absent(&trouble) => Ok(Answer::ScaleSet(None)),
+        Err(trouble) => Err(failure(client, &trouble, &format!("reading scale set {}", set.0))),
     }
 }
 

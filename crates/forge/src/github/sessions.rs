@@ -158,6 +158,12 @@ impl Sessions {
         }
     }
 
+    /// Ends all sessions, as far as the service answers.
+    pub(crate) async fn close_all(&self, client: &Client, service: &Service) {
+        let open: Vec<SessionId> = self.with(|sessions| sessions.keys().cloned().collect());
+        futures::future::join_all(open.iter().map(|id| self.close(client, service, id))).await;
+    }
+
     /// Sends a request with the token of the queue, which is renewed once if it is refused.
     async fn with_queue(
         &self,

@@ -240,7 +240,7 @@ pub(crate) struct WireScaleSet {
 impl From<WireScaleSet> for ScaleSet {
     fn from(set: WireScaleSet) -> ScaleSet {
         let statistics = set.statistics.map(Statistics::from);
-        ScaleSet { id: ScaleSetId(set.id), name: set.name, labels: names(set.labels), statistics }
+        ScaleSet { id: ScaleSetId(set.id), name: set.name, labels: names(set.labels), statistics, is_new: false }
     }
 }
 

@@ -12,7 +12,10 @@ use forge::{Credentials, Hands, Limits, Link, Secret, Settings, Tls};
 use protocol::Served;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+/// A pod is killed some 30 seconds after it was told to stop, and writes come first.
+const CLOSING: Duration = Duration::from_secs(5);
 /// Where the fields are.
 const FIELD: &str = "workload.config.github";
 
@@ -68,6 +71,15 @@ impl Forges {
         self.hands.disconnect(forge);
         self.border.set_webhook_secrets(&name(forge), Vec::new());
         self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(forge);
+    }
+
+    /// Ends sessions, so that the next process need not wait for their expiry.
+    pub(super) async fn close(&self) {
+        if tokio::time::timeout(CLOSING, self.hands.close()).await.is_err() {
+            tracing::warn!(
+                "stopped before GitHub has closed the sessions of scale sets; they end by themselves in two minutes"
+            );
+        }
     }
 
     fn turn(&self, forge: &ForgeKey) -> Turn {

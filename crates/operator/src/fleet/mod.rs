@@ -51,5 +51,7 @@ pub(crate) async fn run(
     let core = Observed { core: Core::new(config, clock.now()).publishing(home, publisher), metrics };
     let questions = mpsc::channel(1).1;
     let hands = Hands { server, permit, clock, instance, readiness };
-    runtime::run_with(hands, core, &journal, &elsewhere, questions, stop).await
+    let ran = runtime::run_with(hands, core, &journal, &elsewhere, questions, stop).await;
+    elsewhere.forges.close().await;
+    ran
 }

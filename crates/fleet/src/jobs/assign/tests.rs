@@ -2,7 +2,7 @@
 
 use super::{Assignment, Observed, Supply, assign};
 use crate::jobs::demand::tests::{job, pool};
-use crate::jobs::demand::{Pool, Wait};
+use crate::jobs::demand::{Hearing, Pool, Scope, Wait};
 use crate::jobs::fair::Rules;
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::jobs::table::Table;
@@ -36,7 +36,14 @@ impl Case {
     fn has(&mut self, starting: usize, idle: usize, busy: u32) {
         let at = Timestamp::UNIX_EPOCH;
         let named = |prefix: &str, count: usize| (0..count).map(|number| (format!("{prefix}{number}"), at)).collect();
-        let supply = Supply { starting: named("claim-", starting), idle: named("vp-", idle), busy, unnamed: 0 };
+        let supply = Supply {
+            starting: named("claim-", starting),
+            idle: named("vp-", idle),
+            busy,
+            others: 0,
+            unplaced: 0,
+            unnamed: 0,
+        };
         self.supply.insert(Name::new("ci", "linux"), supply);
     }
 
@@ -163,4 +170,87 @@ fn a_scale_set_needs_what_is_assigned_to_it_and_reports_what_it_can_run() {
     assert_eq!(scale(&case).capacity, 1, "what runs goes on");
     case.see(Facts { key: JobKey::Request { scale_set: 7, id: 1 }, ..job(9, "acme/shop", &["pve"]) });
     assert_eq!(case.assign().waits[&JobKey::Request { scale_set: 7, id: 1 }].reason(), "Idle");
+}
+
+/// A pool that prefers jobs and has a scale set, and another one without.
+fn set_and_other(jobs: u64) -> Case {
+    let mut case = Case::queued(&["pve"], jobs);
+    (case.pools[0].scale_set, case.pools[0].priority) = (Some(7), 1);
+    case.pools.push(pool("other", &["self-hosted", "pve"]));
+    case
+}
+
+#[test]
+fn what_a_scale_set_cannot_run_is_left_to_the_next_pool() {
+    let mut case = set_and_other(3);
+    let demands = |case: &Case| ["linux", "other"].map(|name| case.assign().scale[&Name::new("ci", name)].demand);
+    assert_eq!((demands(&case), case.reasons()), ([0, 0], vec!["NotAssigned"; 3]));
+    case.pools[0].scaling.max_replicas = 2;
+    assert_eq!((demands(&case), case.reasons()), ([0, 1], vec!["NotAssigned", "NotAssigned", "Creating"]));
+    case.assigned.insert(7, 1);
+    assert_eq!(demands(&case), [1, 2], "one place is taken by a job that is assigned already");
+    case.pools[0].room = Some(0);
+    assert_eq!(demands(&case), [1, 3]);
+    (case.pools[0].room, case.pools[0].is_paused) = (None, true);
+    assert_eq!(demands(&case), [1, 3]);
+    (case.pools[0].is_paused, case.pools[0].hearing) = (false, Hearing::Taken);
+    assert_eq!(demands(&case), [0, 3], "the assigned one is the other listener's");
+    case.pools.pop();
+    assert_eq!(case.reasons(), ["NotListening"; 3]);
+    case.pools[0].hearing = Hearing::Deaf;
+    case.pools[0].scaling.max_replicas = 3;
+    assert_eq!((case.demand(), case.reasons()), (3, vec!["Creating"; 3]), "runners without the scale set run them");
+    case.pools[0].hearing = Hearing::Opening;
+    assert_eq!((case.demand(), case.reasons()), (1, vec!["NotAssigned"; 3]));
+}
+
+#[test]
+fn offers_are_acquired_as_far_as_quotas_and_capacity_allow() {
+    let mut case = set_and_other(0);
+    for id in 1..=3 {
+        let key = JobKey::Request { scale_set: 7, id };
+        case.see(Facts { key, state: State::Waiting, ..job(id, "acme/shop", &["pve"]) });
+    }
+    let acquired = |case: &Case| case.assign().acquire.into_values().flatten().collect::<Vec<u64>>();
+    assert_eq!((acquired(&case), case.reasons()), (vec![1, 2, 3], vec!["NotAssigned"; 3]));
+    case.pools[0].scaling.max_replicas = 2;
+    assert_eq!((acquired(&case), case.reasons()), (vec![1, 2], vec!["NotAssigned", "NotAssigned", "PoolFull"]));
+    case.rules.repositories.entry(Repository::new("acme", "shop")).or_default().quota = Some(1);
+    assert_eq!((acquired(&case), case.reasons()), (vec![1], vec!["NotAssigned", "Quota", "Quota"]));
+    case.rules.repositories.clear();
+    // Another source knows them, too: who has no place here goes elsewhere.
+    (1..=3).for_each(|id| case.see(job(id, "acme/shop", &["pve"])));
+    assert_eq!(acquired(&case), [1, 2]);
+    assert_eq!(case.assign().scale[&Name::new("ci", "other")].demand, 1);
+    assert_eq!(case.assign().waits.len(), 6, "each name of a job says why it waits");
+}
+
+#[test]
+fn a_job_that_two_sources_name_counts_once() {
+    let mut case = set_and_other(0);
+    let of = |id| JobKey::Request { scale_set: 7, id };
+    for key in [JobKey::Job { id: 1, attempt: 1 }, of(1)] {
+        let (state, runner) = (State::InProgress, Some("vp-1".to_owned()));
+        case.see(Facts { key, state, runner, ..job(1, "acme/shop", &["pve"]) });
+    }
+    case.rules.each.insert(Scope { owner: "acme".into(), repository: None }, 2);
+    case.pools.remove(0);
+    case.see(job(2, "acme/shop", &["pve"]));
+    assert_eq!(case.reasons(), ["Creating"], "one of two runs");
+    let mut case = set_and_other(1);
+    case.see(Facts { key: of(9), ..job(0, "acme/shop", &["pve"]) });
+    let assignment = case.assign();
+    assert_eq!(assignment.scale[&Name::new("ci", "linux")].waiting, 1);
+    case.see(Facts { key: of(9), state: State::InProgress, ..job(0, "acme/shop", &["pve"]) });
+    assert_eq!(case.assign().waits.len(), 0, "it runs, as one of them says");
+}
+
+#[test]
+fn machines_that_cannot_run_jobs_of_the_scale_set_do_not_count_for_it() {
+    let mut case = set_and_other(0);
+    case.assigned.insert(7, 2);
+    case.has(0, 0, 3);
+    assert_eq!(case.demand(), 3);
+    case.supply.values_mut().for_each(|supply| supply.others = 2);
+    assert_eq!(case.demand(), 4, "two of its own, and two that end with their jobs");
 }

@@ -27,6 +27,8 @@ fn every_reason_to_wait_is_a_sentence_of_its_own() {
         Wait::Idle { runner: "vp-1".into(), since: at },
         Wait::RateLimited { until: at },
         Wait::NotAssigned { pool: pool(), capacity: 4 },
+        Wait::NotListening { pool: pool(), is_taken: true },
+        Wait::NotListening { pool: pool(), is_taken: false },
     ];
     let sentences: std::collections::BTreeSet<String> =
         all.iter().map(|reason| wait(reason, now(3_700).wall)).collect();

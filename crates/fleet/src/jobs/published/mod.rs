@@ -12,7 +12,7 @@ pub use tale::{Tale, tale};
 
 use super::demand::{Pool, Wait};
 use super::exchange::{Decision, Objects};
-use super::job::{Facts, JobKey, Repository, State};
+use super::job::{JobKey, State};
 use super::runners::Phase;
 use super::story::{Note, What};
 use super::table::Job;
@@ -196,7 +196,7 @@ pub fn report(
     decision: &Decision,
     extras: Extras<'_>,
 ) -> Report {
-    let twins = twins(dispatch);
+    let twins = Twins::of(dispatch);
     let pools_of = objects.claims.iter().map(|claim| (claim.name.to_string(), claim.pool.to_string())).collect();
     let shown = dispatch.table().all().filter(|job| !twins.hidden.contains(&job.facts.key));
     let mut total = Total::default();
@@ -297,7 +297,7 @@ fn class(job: &Job) -> Class {
     }
 }
 
-/// Jobs that two sources name differently: messages of a scale set carry no id of the REST API.
+/// Jobs that two sources name differently.
 #[derive(Default)]
 struct Twins<'a> {
     /// What the scale set says of a job.
@@ -306,30 +306,13 @@ struct Twins<'a> {
     hidden: BTreeSet<JobKey>,
 }
 
-/// Open jobs of which a scale set says more.
-pub(super) fn named_twice(dispatch: &Dispatch) -> BTreeSet<JobKey> {
-    twins(dispatch).of.into_keys().collect()
-}
-
-/// The open jobs and the open requests of a name.
-type Named<'a> = (Vec<&'a Job>, Vec<&'a Job>);
-
-/// An open job and an open request of the same name in the same run are the same, if there is one of each.
-fn twins(dispatch: &Dispatch) -> Twins<'_> {
-    let mut found: BTreeMap<(&Repository, u64, &str), Named<'_>> = BTreeMap::new();
-    for job in dispatch.table().all().filter(|job| job.is_open()) {
-        let Facts { key, repository, run, name, .. } = &job.facts;
-        let (jobs, requests) = found.entry((repository, *run, name)).or_default();
-        if matches!(key, JobKey::Job { .. }) { jobs } else { requests }.push(job);
+impl Twins<'_> {
+    fn of(dispatch: &Dispatch) -> Twins<'_> {
+        let table = dispatch.table();
+        let found = super::twins::twins(table);
+        let of = found.iter().filter_map(|(job, request)| Some((*job, table.get(request)?))).collect();
+        Twins { of, hidden: found.into_values().collect() }
     }
-    let mut twins = Twins::default();
-    for (jobs, requests) in found.into_values() {
-        if let ([job], [request]) = (jobs.as_slice(), requests.as_slice()) {
-            twins.of.insert(job.facts.key, request);
-            twins.hidden.insert(request.facts.key);
-        }
-    }
-    twins
 }
 
 fn line(job: &Job, request: Option<&Job>, dispatch: &Dispatch, pools_of: &BTreeMap<String, String>) -> Line {

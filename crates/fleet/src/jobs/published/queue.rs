@@ -180,6 +180,12 @@ pub fn why(
         Wait::NotAssigned { pool, capacity } => {
             format!("GitHub has not assigned it to pool {}, which has room for {capacity}", name_of(pool))
         }
+        Wait::NotListening { pool, is_taken: false } => {
+            format!("GitHub's service does not answer for the scale set of pool {}", name_of(pool))
+        }
+        Wait::NotListening { pool, is_taken: true } => {
+            format!("another listener has the session of the scale set of pool {}", name_of(pool))
+        }
     }
 }
 

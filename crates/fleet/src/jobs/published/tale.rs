@@ -201,5 +201,12 @@ fn next(line: &Line, pool: Option<&PoolLine>, report: &Report, now: Timestamp) -
             "check on GitHub that the runner group of the scale set serves {}, and that its labels are those of the job",
             line.repository
         ),
+        Wait::NotListening { is_taken: false, .. } => {
+            "nothing: it goes on when GitHub answers; see https://www.githubstatus.com".into()
+        }
+        Wait::NotListening { pool, is_taken: true } => format!(
+            "stop the other listener of the scale set, or give the pool another one: {}",
+            kubectl("edit", pool, "")
+        ),
     })
 }

@@ -197,7 +197,7 @@ fn a_job_has_a_story_from_its_first_report_to_the_end_of_its_machine() {
     bed.claims[0].machine = Machine::Running;
     let (registered_time, delivered_time) = (now(20).wall, Some(now(21).wall));
     let name = runner.clone();
-    bed.claims[0].runner = Some(RunnerRecord { id: 9, name, registered_time, delivered_time });
+    bed.claims[0].runner = Some(RunnerRecord { id: 9, name, scale_set: None, registered_time, delivered_time });
     let report = bed.decide(41);
     assert!(of(&report, 50).lines().nth(1).unwrap().ends_with("in progress for 10s on machine ci/linux-7f2k"));
     bed.see(100, &Seen { state: State::Completed, runner: Some(&runner), ..WAITS });

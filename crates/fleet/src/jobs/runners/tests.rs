@@ -25,11 +25,11 @@ fn claim(machine: Machine, runner: Option<RunnerRecord>) -> Claim {
 fn record(is_delivered: bool) -> Option<RunnerRecord> {
     let registered_time = now(0).wall;
     let delivered_time = is_delivered.then_some(registered_time);
-    Some(RunnerRecord { id: 7, name: "vp".into(), registered_time, delivered_time })
+    Some(RunnerRecord { id: 7, name: "vp".into(), scale_set: None, registered_time, delivered_time })
 }
 
 fn step(claim: &Claim, known: &Known, work: Work, second: u64) -> (Phase, Step) {
-    decide(&Observed { claim, known, work, name: "vp", now: now(second) })
+    decide(&Observed { claim, known, work, name: "vp", is_foreign: false, now: now(second) })
 }
 
 fn seen(is_online: bool, is_busy: bool) -> Seen {

@@ -58,6 +58,8 @@ pub(super) struct Github {
     /// What the scale set is told: a runner that has started or ended a job.
     pub(super) messages: u64,
     pub(super) has_news: bool,
+    /// What is not in a message yet: requests and how they stand.
+    pub(super) requests: Vec<Facts>,
     pub(super) broken: Vec<String>,
     pub(super) lag: u64,
 }
@@ -80,6 +82,7 @@ impl Github {
             outbox: Vec::new(),
             messages: 0,
             has_news: true,
+            requests: Vec::new(),
             broken: Vec::new(),
             lag: 0,
         }
@@ -156,7 +159,17 @@ impl Github {
         self.outbox.push(body.to_string());
         if facts.labels.contains("set") {
             self.has_news = true;
+            if self.jobs[&id].is_assigned {
+                self.request(id);
+            }
         }
+    }
+
+    /// A message names a job by its request.
+    fn request(&mut self, id: u64) {
+        let facts = &self.jobs[&id].facts;
+        let key = JobKey::Request { scale_set: SCALE_SET, id };
+        self.requests.push(Facts { key, created: None, started: None, completed: None, ..facts.clone() });
     }
 
     fn change(&mut self, id: u64, now: u64, change: impl FnOnce(&mut GithubJob)) {
@@ -235,6 +248,7 @@ impl Github {
             if assigned < usize::try_from(self.capacity).unwrap() {
                 self.jobs.get_mut(&id).unwrap().is_assigned = true;
                 self.has_news = true;
+                self.request(id);
             }
             return;
         }

@@ -7,7 +7,7 @@ use crate::jobs::dispatch::Dispatch;
 use crate::jobs::exchange::{Ask, Event, Objects, Order, Registration, Removal};
 use crate::jobs::fair::Rules;
 use crate::jobs::hmac::hmac;
-use crate::jobs::job::{JobKey, State};
+use crate::jobs::job::{JobKey, Observation, Source, State};
 use crate::jobs::runners::{Claim, Machine, Phase, prefix, runner_name};
 use crate::jobs::table::{List, LookUp};
 use crate::jobs::webhook::{Delivery, Receiver, Verdict};
@@ -83,6 +83,7 @@ fn pools() -> Vec<Pool> {
         group: None,
         labels: labels.iter().map(|&label| label.into()).collect(),
         scale_set,
+        hearing: crate::jobs::demand::Hearing::Open,
         scaling: api::fleet::Scaling { max_replicas: 4, ..api::fleet::Scaling::default() },
         priority: 0,
         is_paused: false,
@@ -279,8 +280,16 @@ impl World {
         if std::mem::take(&mut self.github.has_news) {
             self.github.messages += 1;
             let order = (self.epoch, self.github.messages);
-            let event = Event::Assigned { scale_set: SCALE_SET, order, jobs: self.github.assigned() };
+            let event = Event::Assigned { scale_set: SCALE_SET, order, jobs: self.github.assigned(), offered: 0 };
             let delay = if self.fails(20) { self.random.between(5, 120) } else { 1 };
+            let now = self.time().wall;
+            for facts in std::mem::take(&mut self.github.requests) {
+                // GitHub's own listener acknowledges before it handles: what a message says may be lost, but not how the set stands.
+                if !self.fails(10) {
+                    let observation = Observation { source: Source::ScaleSet, at: now, facts };
+                    self.at(delay, Action::Answer(self.epoch, Box::new(Event::Observed(Box::new(observation)))));
+                }
+            }
             self.at(delay, Action::Answer(self.epoch, Box::new(event)));
         }
         if self.started == self.now {
@@ -381,7 +390,7 @@ impl World {
             Ask::Register { claim, .. } if is_refused => {
                 Some(Event::Registered { claim, answer: Registration::Refused })
             }
-            Ask::Register { claim, name } => {
+            Ask::Register { claim, name, .. } => {
                 let pool = self.claims.get(&claim).map(|kept| kept.claim.pool.clone());
                 let Some(pool) = self.pools.iter().find(|found| Some(&found.name) == pool.as_ref()) else { return };
                 let id = self.github.register(&name, &pool.labels, pool.scale_set.is_some(), now);

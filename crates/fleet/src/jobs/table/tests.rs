@@ -155,3 +155,50 @@ fn ended_jobs_are_kept_for_a_while_and_old_events_do_not_bring_them_back() {
     let found = LookUp::Found(Box::new(facts(1, 1, State::Queued)));
     assert_eq!(table.looked_up(&JobKey::Job { id: 1, attempt: 1 }, at(kept), &found, at(kept)), Change::New);
 }
+
+fn request(id: u64, state: State, second: i64) -> Observation {
+    let facts = Facts { key: JobKey::Request { scale_set: 7, id }, ..facts(id, 1, state) };
+    Observation { source: Source::ScaleSet, at: at(second), facts }
+}
+
+/// An offer comes before anything is assigned, so that the scale set seems to be idle.
+#[test]
+fn an_offer_of_an_idle_scale_set_is_no_job_that_has_ended() {
+    let (mut table, key) = (Table::default(), JobKey::Request { scale_set: 7, id: 1 });
+    let state = |table: &Table| table.get(&key).map(|job| (job.facts.state, job.is_open()));
+    table.observe(&request(1, State::Waiting, 1), at(1));
+    table.scale_set_stands(7, 0, 1, at(1));
+    table.scale_set_stands(7, 0, 1, at(2));
+    assert_eq!(state(&table), Some((State::Waiting, true)));
+    table.withdrawn(7, &[1].into(), at(2));
+    assert_eq!(state(&table), Some((State::Waiting, false)), "another scale set has it");
+    table.observe(&request(1, State::Queued, 3), at(3));
+    assert_eq!(state(&table), Some((State::Queued, true)), "a message that is later brings it back");
+    table.scale_set_stands(7, 0, 5, at(3));
+    assert_eq!(state(&table), Some((State::Queued, true)), "said at the same moment");
+    table.scale_set_stands(8, 0, 0, at(4));
+    assert_eq!(state(&table), Some((State::Queued, true)), "another scale set");
+    table.scale_set_stands(7, 0, 5, at(4));
+    assert_eq!(state(&table), Some((State::Queued, false)), "the message of its end was lost");
+    table.observe(&request(1, State::InProgress, 5), at(5));
+    assert_eq!(super::super::runners::work(&table, "runner-1-1"), super::super::runners::Work::Running(key));
+    table.scale_set_is_gone(7, at(5));
+    assert_eq!(state(&table), Some((State::InProgress, false)));
+}
+
+/// A scale set and a webhook name a job differently, and neither is always first.
+#[test]
+fn the_runner_of_a_job_has_done_it_as_soon_as_one_source_says_so() {
+    for is_webhook_first in [true, false] {
+        let mut table = Table::default();
+        let mut steps = [*seen(1, 1, State::Completed, 5), request(1, State::InProgress, 6)];
+        if !is_webhook_first {
+            steps = [request(1, State::Completed, 5), *seen(1, 1, State::InProgress, 6)];
+        }
+        for step in &steps {
+            table.observe(step, at(7));
+        }
+        let found = super::super::runners::work(&table, "runner-1-1");
+        assert!(matches!(found, super::super::runners::Work::Done(_)), "{found:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Scale sets: sessions, messages, acquired jobs, tokens that end, and other listeners.
 
 use super::{Github, app, ask, connect, mended_by, organization, person, settings, start};
+use crate::provider::CarryOut;
 use fleet::forge::listener::{Listener, Step};
 use fleet::forge::{
     Answer, Ask, Failure, JitConfig, Message, ScaleSet, ScaleSetAsk, ScaleSetEventKind, ScaleSetId, ScaleSetWanted,
@@ -68,7 +69,8 @@ async fn serve(stand_in: &GithubStandIn, github: &Github, id: ScaleSetId, jobs: 
             listener.failed(failure, Timestamp::now());
         });
         let free = stand_in.with(|state, _| 3_usize.saturating_sub(state.runners().len()));
-        match listener.next(now, free) {
+        let granted = listener.offers().iter().copied().take(free).collect();
+        match listener.next(now, &granted) {
             Step::Wait(until) => {
                 let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
                 tokio::time::sleep(left).await;
@@ -189,6 +191,10 @@ async fn a_session_of_another_listener_is_taken_over_when_it_ends() {
     assert!(matches!(poll(&first, &session.id, 0, 1).await, Err(Failure::SessionLost(_))));
     assert_eq!(set(&second, ScaleSetAsk::Close(taken.id)).await, Ok(Answer::Done));
     open(&first, id).await.unwrap();
+    // A process that stops closes what it has open.
+    assert!(matches!(open(&second, id).await, Err(Failure::Taken(_))));
+    first.close().await;
+    open(&second, id).await.unwrap();
 }
 
 #[tokio::test]
@@ -253,6 +259,10 @@ async fn an_existing_scale_set_keeps_its_labels_and_a_lost_answer_makes_no_secon
     assert!(matches!(set(&github, ScaleSetAsk::Ensure(scale_set(&["a", "b"]))).await, Err(Failure::Transient(_))));
     let found = ensure(&github, &["c"]).await;
     assert_eq!(found.labels, ["a".to_owned(), "b".to_owned()].into(), "the caller sees that they differ");
+    assert!(!found.is_new);
+    let read = |id| set(&github, ScaleSetAsk::Read(id));
+    assert!(matches!(read(found.id).await, Ok(Answer::ScaleSet(Some(same))) if same.name == found.name));
+    assert_eq!(read(ScaleSetId(99)).await, Ok(Answer::ScaleSet(None)));
     assert!(matches!(set(&github, find()).await, Ok(Answer::ScaleSet(Some(_)))));
     assert_eq!(stand_in.with(|state, _| state.scale_sets().len()), 1);
     let mut in_group = scale_set(&[]);
