@@ -93,6 +93,11 @@ pub enum Ask {
         /// Its id.
         id: JobId,
     },
+    /// Find the webhook whose events are sent to this address; without one, that of the App if its address ends like ours.
+    FindHook {
+        /// The address.
+        address: Option<String>,
+    },
     /// List the deliveries of a webhook since a moment.
     Deliveries {
         /// The webhook.
@@ -184,6 +189,9 @@ pub struct ScaleSetId(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(pub String);
 
+/// What the address ends with at which webhooks of GitHub arrive.
+pub const WEBHOOK_PATH: &str = "/webhooks/github";
+
 /// A webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hook {
@@ -230,6 +238,8 @@ pub enum Answer {
     Jobs(Jobs),
     /// To [`Ask::Job`]: nothing if there is surely no such job.
     Job(Option<Box<Job>>),
+    /// To [`Ask::FindHook`]: nothing if there is none.
+    Hook(Option<Hook>),
     /// To [`Ask::Deliveries`], the newest first.
     Deliveries(Vec<Delivery>),
     /// To [`ScaleSetAsk::Find`] and [`ScaleSetAsk::Ensure`].
@@ -259,6 +269,8 @@ pub struct Checked {
     pub budget: Option<(u64, u64)>,
     /// When that hour ends, if it is known.
     pub reset: Option<Timestamp>,
+    /// The only authorities that the certificate of its server may come from, as PEM; nothing if those of the system may.
+    pub authorities: Option<String>,
 }
 
 /// A runner program that is offered.
@@ -565,37 +577,4 @@ impl fmt::Display for Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Answer, Class, Failure, JitConfig, RepositoryName, RunnerId};
-
-    #[test]
-    fn a_configuration_of_a_runner_is_not_shown() {
-        let answer = Answer::JitConfig(JitConfig { runner: RunnerId(7), config: "hush".to_owned().into() });
-        let shown = format!("{answer:?}");
-        assert!(shown.contains('7') && !shown.contains("hush"), "{shown}");
-    }
-
-    #[test]
-    fn names_of_repositories_have_two_parts() {
-        assert_eq!(RepositoryName::parse("acme/shop").map(|name| name.to_string()), Some("acme/shop".into()));
-        for wrong in ["acme", "acme/", "/shop", "a/b/c", ""] {
-            assert_eq!(RepositoryName::parse(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn failures_have_classes_and_say_what_to_do() {
-        let failure = Failure::Configuration { message: "bad credentials".into(), remedy: "renew the token".into() };
-        assert_eq!(
-            (failure.class(), failure.to_string().as_str()),
-            (Class::Configuration, "bad credentials; renew the token")
-        );
-        let until = "2026-11-18T12:00:00Z".parse().unwrap();
-        let failure = Failure::RateLimited { message: "no requests are left".into(), until };
-        assert_eq!(failure.to_string(), "no requests are left; nothing is asked before 2026-11-18T12:00:00Z");
-        assert_eq!(
-            (failure.class().label(), Failure::StillBusy(RunnerId(7)).class()),
-            ("rate-limited", Class::Transient)
-        );
-    }
-}
+mod tests;
