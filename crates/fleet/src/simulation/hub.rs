@@ -1,7 +1,10 @@
 //! A small GitHub: jobs, runners, and who gets which job. It keeps what would be wrong.
 
+use super::deliveries::Deliveries;
+use super::releases::Releases;
 use crate::forge::{
-    Answer, Ask, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId, Runners,
+    Answer, Ask, Checked, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId,
+    Runners,
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -12,6 +15,8 @@ pub(super) struct HubRunner {
     pub(super) name: String,
     pub(super) is_online: bool,
     pub(super) job: Option<u64>,
+    /// Whether GitHub gives it no job because of its version.
+    pub(super) gets_no_job: bool,
     /// When GitHub sees that its machine is gone.
     pub(super) lost_at: Option<u64>,
 }
@@ -35,6 +40,10 @@ pub(super) struct Hub {
     pub(super) broken: Vec<String>,
     /// All names of runners that were ever registered.
     pub(super) registered: u64,
+    pub(super) releases: Releases,
+    pub(super) deliveries: Deliveries,
+    /// The authorities of its certificate, if those of the system are none.
+    pub(super) authorities: Option<String>,
 }
 
 pub(super) const LABEL: &str = "pve";
@@ -60,6 +69,7 @@ impl Hub {
                 && let Some((number, runner)) = self
                     .runners
                     .iter_mut()
+                    .filter(|(_, runner)| !runner.gets_no_job)
                     .find(|(_, runner)| runner.is_online && runner.job.is_none() && runner.lost_at.is_none())
             {
                 (job.runner, runner.job) = (Some((*number, runner.name.clone())), Some(*id));
@@ -72,14 +82,20 @@ impl Hub {
     /// Carries out a request.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         match ask {
-            Ask::Check => Ok(Answer::Checked(Box::default())),
+            Ask::Check => {
+                let authorities = self.authorities.clone();
+                Ok(Answer::Checked(Box::new(Checked { authorities, ..Checked::default() })))
+            }
+            Ask::RunnerVersions => Ok(self.releases.answer()),
+            Ask::FindHook { .. } | Ask::Deliveries { .. } | Ask::Redeliver { .. } => self.deliveries.carry_out(ask),
             Ask::JitConfig(wanted) => {
                 if self.runners.values().any(|runner| runner.name == wanted.name) {
                     return Err(Failure::Exists(wanted.name.clone()));
                 }
                 self.next += 1;
                 self.registered += 1;
-                let runner = HubRunner { name: wanted.name.clone(), is_online: false, job: None, lost_at: None };
+                let name = wanted.name.clone();
+                let runner = HubRunner { name, is_online: false, job: None, gets_no_job: false, lost_at: None };
                 self.runners.insert(self.next, runner);
                 let config = Hidden::from(format!("jit-{}", self.next));
                 Ok(Answer::JitConfig(JitConfig { runner: RunnerId(self.next), config }))

@@ -3,19 +3,23 @@
 mod api_server;
 mod clocks;
 mod credentials;
+mod deliveries;
 mod hub;
 mod hypervisor;
 mod limits;
 mod placing;
 mod pooled;
 mod random;
+mod releases;
 mod runners;
 mod scale;
 mod scripted;
 mod seeds;
 mod site;
 mod troubles;
+mod versions;
 mod waiting;
+mod webhooks;
 mod wording;
 mod world;
 

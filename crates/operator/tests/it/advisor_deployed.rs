@@ -223,7 +223,13 @@ async fn with_its_own_role_the_advisor_applies_every_profile_and_its_guide_is_fo
     let account = format!("--serviceaccount={NAMESPACE}:{NAME}");
     for arguments in [
         vec!["apply", "--filename", deploy("rbac/logging.yaml").to_str().unwrap()],
-        vec!["create", "clusterrolebinding", "logging-of-advisor", "--clusterrole=virt-platform-autopilot-logging", &account],
+        vec![
+            "create",
+            "clusterrolebinding",
+            "logging-of-advisor",
+            "--clusterrole=virt-platform-autopilot-logging",
+            &account,
+        ],
     ] {
         let mut kubectl = Command::new(cluster.playground.folder().join("kubectl"));
         succeed(kubectl.env("KUBECONFIG", cluster.playground.kubeconfig()).args(arguments));
