@@ -384,8 +384,15 @@ pub const FLEET_WEBHOOKS_EXPECTED: Metric = gauge(
     "Number of pools that name the secret of a webhook, so that GitHub should send events",
 );
 
+/// Webhooks that failed.
+pub const FLEET_WEBHOOK_REDELIVERIES: Metric = counter(
+    "webhook_redeliveries_total",
+    &["result"],
+    "Number of deliveries of webhooks that failed and that GitHub was asked to make again (asked), and of events that are left to polls (given-up)",
+);
+
 /// All of the jobs of the fleet.
-pub const FLEET_JOBS: [Metric; 13] = [
+pub const FLEET_JOBS: [Metric; 14] = [
     FLEET_JOBS_WAITING,
     FLEET_JOBS_WAITING_SINCE,
     FLEET_JOB_QUEUE,
@@ -399,6 +406,7 @@ pub const FLEET_JOBS: [Metric; 13] = [
     FLEET_RUNNER_VERSION,
     FLEET_RUNNER_VERSION_REFUSED,
     FLEET_WEBHOOKS_EXPECTED,
+    FLEET_WEBHOOK_REDELIVERIES,
 ];
 
 /// All of the autopilot.

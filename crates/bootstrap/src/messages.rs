@@ -80,6 +80,9 @@ pub enum Source {
         url: String,
         /// Its SHA-256, in hexadecimal.
         sha256: String,
+        /// The only authorities that its server has its certificate from, as PEM; without them, the public ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ca: Option<String>,
     },
     /// An archive that is part of the machine's image.
     File {

@@ -93,6 +93,11 @@ pub enum Ask {
         /// Its id.
         id: JobId,
     },
+    /// Find the webhook whose events are sent to this address; without one, that of the App if its address ends like ours.
+    FindHook {
+        /// The address.
+        address: Option<String>,
+    },
     /// List the deliveries of a webhook since a moment.
     Deliveries {
         /// The webhook.
@@ -186,6 +191,9 @@ pub struct ScaleSetId(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(pub String);
 
+/// What the address ends with at which webhooks of GitHub arrive.
+pub const WEBHOOK_PATH: &str = "/webhooks/github";
+
 /// A webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hook {
@@ -232,6 +240,8 @@ pub enum Answer {
     Jobs(Jobs),
     /// To [`Ask::Job`]: nothing if there is surely no such job.
     Job(Option<Box<Job>>),
+    /// To [`Ask::FindHook`]: nothing if there is none.
+    Hook(Option<Hook>),
     /// To [`Ask::Deliveries`], the newest first.
     Deliveries(Vec<Delivery>),
     /// To [`ScaleSetAsk::Find`], [`ScaleSetAsk::Ensure`] and [`ScaleSetAsk::Read`].
@@ -261,6 +271,8 @@ pub struct Checked {
     pub budget: Option<(u64, u64)>,
     /// When that hour ends, if it is known.
     pub reset: Option<Timestamp>,
+    /// The only authorities that the certificate of its server may come from, as PEM; nothing if those of the system may.
+    pub authorities: Option<String>,
 }
 
 /// A runner program that is offered.

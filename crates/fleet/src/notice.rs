@@ -225,6 +225,17 @@ pub enum Notice {
         /// What.
         warning: versions::Warning,
     },
+    /// Deliveries of a webhook that failed are made again, or not any more.
+    WebhooksRedelivered {
+        /// A pool that the webhook is for.
+        pool: Name,
+        /// The uid of its object.
+        uid: String,
+        /// How many are made again.
+        asked: u64,
+        /// How many are left to polls.
+        given_up: u64,
+    },
     /// The queue that people read could not be written.
     QueueNotWritten(String),
     /// An object cannot be read.

@@ -88,6 +88,7 @@ impl CarryOut for Github {
                 Ask::RemoveRunner(runner) => runners::remove(client, *runner).await,
                 Ask::ListJobs { repositories } => jobs::list(client, repositories.as_ref()).await,
                 Ask::Job { repository, id } => jobs::read(client, repository, *id).await,
+                Ask::FindHook { address } => hooks::find(client, address.as_deref()).await,
                 Ask::Deliveries { hook, since } => hooks::deliveries(client, *hook, *since).await,
                 Ask::Redeliver { hook, delivery } => hooks::redeliver(client, *hook, *delivery).await,
                 Ask::ScaleSet(ask) => self.scale_set(ask).await,

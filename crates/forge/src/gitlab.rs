@@ -58,7 +58,7 @@ impl CarryOut for Gitlab {
                 Ask::ListJobs { repositories } => jobs::list(client, repositories.as_ref()).await,
                 Ask::Job { repository, id } => jobs::read(client, repository, *id).await,
                 Ask::RunnerVersions => unknown("list of versions of its runner", "install the runner in the template"),
-                Ask::Deliveries { .. } | Ask::Redeliver { .. } => unknown(
+                Ask::FindHook { .. } | Ask::Deliveries { .. } | Ask::Redeliver { .. } => unknown(
                     "list of deliveries with their times",
                     "the list of jobs finds those whose webhook was lost",
                 ),

@@ -185,6 +185,7 @@ pub const ROUTES: &[Route] = &[
     service(Get, "/_services/pipelines/{tenant}/_apis/distributedtask/pools/0/agents/{agent_id}", agents::read),
     service(Delete, "/_services/pipelines/{tenant}/_apis/distributedtask/pools/0/agents/{agent_id}", agents::delete),
     // What a program in a machine uses instead of a real runner.
+    route(Get, "/_stand-in/downloads/{version}/{file}", Need::Nothing, "rest", runners::archive),
     route(Post, "/_stand-in/runners", Need::Nothing, "rest", machine::start),
     route(Get, "/_stand-in/runners/{runner_id}", Need::Nothing, "rest", machine::read),
     route(Post, "/_stand-in/runners/{runner_id}/finished", Need::Nothing, "rest", machine::finish),

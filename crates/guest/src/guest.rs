@@ -106,9 +106,10 @@ impl Guest {
             Step::Exchange => return self.exchange(),
             Step::Download => {
                 self.new_folder()?;
-                if let Source::Download { url, .. } = self.source()? {
+                if let Source::Download { url, ca, .. } = self.source()? {
                     let operator = self.operator()?;
-                    archive::download(&operator.trust, &operator.url, &url, &self.archive_path()?)?;
+                    let trust = operator.trust.with(operator.url.refer(&url)?, ca.as_deref())?;
+                    archive::download(&trust, &operator.url, &url, &self.archive_path()?)?;
                 }
             }
             Step::Verify => {

@@ -68,10 +68,9 @@ impl Url {
     }
 }
 
-/// Which servers are trusted: one by one authority, and all others by the public ones.
+/// Which servers are trusted: some by authorities of their own, and all others by the public ones.
 pub(crate) struct Trust {
-    operator: Url,
-    pinned: Arc<ClientConfig>,
+    pinned: Vec<(Url, Arc<ClientConfig>)>,
 }
 
 impl Trust {
@@ -85,13 +84,22 @@ impl Trust {
                     .to_owned(),
             );
         }
-        Ok(Trust { operator, pinned: client(roots)? })
+        Ok(Trust { pinned: vec![(operator, client(roots)?)] })
+    }
+
+    /// The same with another server, which is trusted by these authorities if there are any.
+    pub(crate) fn with(&self, server: Url, ca: Option<&str>) -> Result<Trust, String> {
+        let mut pinned = self.pinned.clone();
+        if let Some(ca) = ca {
+            pinned.push((server, client(roots(ca.as_bytes()))?));
+        }
+        Ok(Trust { pinned })
     }
 
     /// What decides whether this server is trusted.
     fn of(&self, url: &Url) -> Result<Arc<ClientConfig>, String> {
-        if url.is_same_server(&self.operator) {
-            return Ok(Arc::clone(&self.pinned));
+        if let Some((_, pinned)) = self.pinned.iter().find(|(server, _)| url.is_same_server(server)) {
+            return Ok(Arc::clone(pinned));
         }
         let bundle = SYSTEM_BUNDLES.iter().find_map(|path| std::fs::read(path).ok());
         let bundle = bundle.ok_or("the image has no certificates of public authorities: install ca-certificates")?;

@@ -62,6 +62,10 @@ pub struct MachineClaimSpec {
     /// The claim is deleted this long after its machine was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<Span>,
+    /// The version of the runner that its guest gets, if its pool has `upkeep`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub runner_version: Option<String>,
     /// What the machine is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_config: Option<Workload>,

@@ -84,6 +84,11 @@ pub struct Github {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     pub webhook_secrets: Vec<SecretKeyRef>,
+    /// Where those webhooks are sent, such as `https://fleet.example.com/webhooks/github`: what could not be delivered there is delivered again.
+    /// Without it that is done for the webhook of an App, if its address ends with `/webhooks/github`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1_000), regex(pattern = r"^https?://"))]
+    pub webhook_address: Option<String>,
     /// Where the fleet hears of jobs. Polls also find what webhooks have lost.
     #[serde(default = "all_sources")]
     #[schemars(length(min = 1, max = 3))]
@@ -164,11 +169,14 @@ pub struct GithubApp {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "(has(self.folder) ? 1 : 0) + (has(self.archive) ? 1 : 0) + (has(self.download) ? 1 : 0) <= 1",
-    "message": "workload.config.github.runner has one of folder, archive and download"
+    "rule": "(has(self.folder) ? 1 : 0) + (has(self.archive) ? 1 : 0) + (has(self.download) ? 1 : 0) + (has(self.upkeep) ? 1 : 0) <= 1",
+    "message": "workload.config.github.runner has one of folder, archive, download and upkeep"
+}, {
+    "rule": "!has(self.version) || (!has(self.download) && !has(self.upkeep))",
+    "message": "workload.config.github.runner.version is that of the image: with download or upkeep, set the version there"
 }]))]
 pub struct RunnerProgram {
-    /// A folder of the image with the unpacked runner; `/opt/actions-runner` if neither an archive nor a download is named.
+    /// A folder of the image with the unpacked runner; `/opt/actions-runner` if no archive, download or upkeep is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
     pub folder: Option<String>,
@@ -178,6 +186,13 @@ pub struct RunnerProgram {
     /// An archive that each machine downloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download: Option<RunnerDownload>,
+    /// The archive that GitHub offers, which each machine downloads. The fleet chooses its version, and tries a new one on a few machines first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upkeep: Option<RunnerUpkeep>,
+    /// The version of the runner of the image, such as `2.329.0`: with it, people hear before GitHub refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$"))]
+    pub version: Option<String>,
     /// The user that it runs as; root if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32))]
@@ -213,6 +228,54 @@ pub struct RunnerDownload {
     /// Its SHA-256 in hexadecimal digits.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
+}
+
+/// The archive that GitHub offers, in a version that the fleet chooses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerUpkeep {
+    /// The architecture of the machines.
+    #[serde(default)]
+    pub architecture: RunnerArchitecture,
+    /// The only version that machines get, as long as it is known where it is: it was offered while the pool existed. Nothing is tried then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$"))]
+    pub version: Option<String>,
+    /// A new version is tried so long after it was offered first; at once if nothing is given, or if no other can be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_age: Option<Span>,
+    /// So many percent of the machines may have a version that is tried; one may in any case.
+    #[serde(default = "ten_percent")]
+    #[schemars(range(min = 1, max = 100))]
+    pub canary_percent: u32,
+}
+
+fn ten_percent() -> u32 {
+    10
+}
+
+/// The architecture of machines, as GitHub calls it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RunnerArchitecture {
+    /// x86-64.
+    #[default]
+    X64,
+    /// 64-bit ARM.
+    Arm64,
+    /// 32-bit ARM.
+    Arm,
+}
+
+impl RunnerArchitecture {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunnerArchitecture::X64 => "x64",
+            RunnerArchitecture::Arm64 => "arm64",
+            RunnerArchitecture::Arm => "arm",
+        }
+    }
 }
 
 /// What ends a runner and its machine, from inside. The operator ends machines, too, by `lifecycle`.

@@ -8,6 +8,7 @@ mod names;
 mod pool;
 mod reference;
 mod template;
+mod versions;
 
 pub use crate::advisor::{Condition, Time, Truth};
 pub use claim::{
@@ -19,8 +20,8 @@ pub use cluster::{
     OrphanPolicy, Orphans, Overcommit, Provider, Tls, VmIds,
 };
 pub use github::{
-    Github, GithubApp, GithubCredentials, JobQuotas, JobSource, RepositoryShare, RunnerArchive, RunnerDownload,
-    RunnerLimits, RunnerProgram, WorkloadConfig,
+    Github, GithubApp, GithubCredentials, JobQuotas, JobSource, RepositoryShare, RunnerArchitecture, RunnerArchive,
+    RunnerDownload, RunnerLimits, RunnerProgram, RunnerUpkeep, WorkloadConfig,
 };
 pub use measure::{Quantity, Span};
 pub use names::{
@@ -37,6 +38,7 @@ pub use template::{
     HypervisorMachineTemplateStatus, KubevirtTemplate, Network, NetworkMode, ProxmoxTemplate, Readiness,
     ReadinessSignal, Resources, SeedDelivery, StaticNetwork, TemplateSource,
 };
+pub use versions::{RolledBackVersion, RunnerCanary, RunnerRelease, RunnerVersions};
 
 #[cfg(test)]
 mod tests;

@@ -266,7 +266,10 @@ pub struct RunnerPoolStatus {
     /// Since when fewer machines are wanted than there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surplus_since: Option<super::Time>,
-    /// Ready, Scaling, of a pool with runners Connected, Demand and ScaleSet, and InUse: what keeps a deleted object.
+    /// The versions of the runner that machines get; only of a pool that names one or has `upkeep`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_versions: Option<super::RunnerVersions>,
+    /// Ready, Scaling, of a pool with runners Connected, Demand, ScaleSet and RunnerVersion, and InUse: what keeps a deleted object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -3,7 +3,7 @@
 use super::{EventReason, NOTHING, normal, warning};
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 71] = [
+pub const FLEET_EVENTS: [EventReason; 72] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -187,7 +187,7 @@ pub const FLEET_EVENTS: [EventReason; 71] = [
     warning(
         "RunnerDeprecated",
         "MachineClaim: GitHub refuses the version of its runner",
-        "build the template with a newer runner, or name one in workload.config.github.runner.download",
+        "build the template with a newer runner, or let the fleet choose one with workload.config.github.runner.upkeep",
     ),
     warning(
         "TokenReused",
@@ -213,6 +213,11 @@ pub const FLEET_EVENTS: [EventReason; 71] = [
         "RunnerPool: a runner of this installation was registered on GitHub without a claim, and is removed",
         NOTHING,
     ),
+    normal(
+        "WebhooksRedelivered",
+        "RunnerPool: deliveries of the webhook failed, and GitHub is asked to make them again",
+        "if it goes on: see the deliveries in the settings of the webhook",
+    ),
     normal("RunnerVersionCanary", "RunnerPool: a new runner version is tried on a few machines", NOTHING),
     normal(
         "RunnerVersionPromoted",
@@ -236,7 +241,7 @@ pub const FLEET_EVENTS: [EventReason; 71] = [
     ),
     warning(
         "NoRunnerVersion",
-        "RunnerPool: every runner version that is offered was rolled back or is refused, so that no machine is made",
-        "mend the image, then try a version again with the annotation hyperfleet.io/retry-runner-version",
+        "RunnerPool: no runner version can be used: each was rolled back, is refused or is not offered, so that no machine is made",
+        "see the message; the annotation hyperfleet.io/retry-runner-version tries one that was rolled back again",
     ),
 ];

@@ -1,14 +1,15 @@
 //! Connections to CI platforms: one for each pool with runners, checked regularly, with what they are asked and answer.
 
+use super::facts::{facts, repository, repository_name, seen};
 use super::scale_sets::Listening;
+use super::webhooks::{Receiver, Search};
 use super::{Core, Due, Timer};
 use crate::forge::{
-    self, Failure, ForgeKey, JitConfig, JobStatus, RepositoryName, RunnerId, RunnerWanted, ScaleSetAsk, ScaleSetId,
+    self, Failure, ForgeKey, JitConfig, RepositoryName, RunnerId, RunnerWanted, ScaleSetAsk, ScaleSetId,
 };
 use crate::jobs::demand::Scope;
 use crate::jobs::exchange::{Ask, Event, Registration, Removal};
-use crate::jobs::job::{Facts, JobKey, Repository, State};
-use crate::jobs::runners::Seen;
+use crate::jobs::job::{JobKey, Repository};
 use crate::jobs::settings::Settings;
 use crate::jobs::table::{List, LookUp};
 use crate::notice::Notice;
@@ -43,6 +44,10 @@ pub(super) struct Forge {
     is_stale: bool,
     /// Why no machine can get its credentials, if so.
     pub(super) no_endpoint: Option<String>,
+    /// The only authorities of the platform's certificate, as PEM, as the last check has found them.
+    pub(super) authorities: Option<String>,
+    /// The webhook that the fleet is reached by.
+    pub(super) webhook: Search,
     secrets: BTreeMap<String, String>,
     pub(super) listening: Listening,
     reported: Option<&'static str>,
@@ -88,6 +93,12 @@ pub(super) enum Call {
     Listen(Name, u64, super::scale_sets::Asked),
     /// A token for the guest of the claim with this uid.
     Mint(Name, String),
+    /// The versions that the platform of a pool offers.
+    Versions(Name),
+    /// The webhook of a pool.
+    Webhook(Name),
+    Deliveries(Receiver),
+    Redelivery(Receiver),
     /// What arrives.
     Receive,
     /// Nobody waits for the answer.
@@ -127,7 +138,10 @@ impl Forge {
             }
             Some(Ok(_)) => match &self.no_endpoint {
                 Some(why) => (false, "NoBootstrapEndpoint", why.clone()),
-                None => (true, "Connected", format!("runners are registered at {}", settings.address.page)),
+                None => {
+                    let webhooks = self.webhook.message(settings);
+                    (true, "Connected", format!("runners are registered at {}{webhooks}", settings.address.page))
+                }
             },
             Some(Err(failure @ Failure::Configuration { .. })) => (false, "ConfigurationError", failure.to_string()),
             Some(Err(failure @ Failure::RateLimited { .. })) => (false, "RateLimited", failure.to_string()),
@@ -181,6 +195,8 @@ impl Core {
             is_checking: before.as_ref().is_some_and(|forge| forge.is_checking),
             is_stale: before.as_ref().is_some_and(|forge| forge.is_checking),
             no_endpoint: None,
+            authorities: before.as_ref().and_then(|forge| forge.authorities.clone()),
+            webhook: Search::default(),
             secrets: before.as_ref().map(|forge| forge.secrets.clone()).unwrap_or_default(),
             reported: before.as_ref().and_then(|forge| forge.reported),
             listening,
@@ -201,6 +217,7 @@ impl Core {
 
     /// The pool has no runners any more.
     pub(super) fn forge_gone(&mut self, pool: &Name) {
+        self.ci.versions.remove(pool);
         let Some(forge) = self.ci.forges.remove(pool) else { return };
         let api = forge.api().unwrap_or_default().to_owned();
         // A pool that is gone has deleted its scale set before.
@@ -253,6 +270,9 @@ impl Core {
         if forge.reported.replace(reason) != Some(reason) {
             let uid = forge.of.0.clone();
             self.notify(Notice::Forge { pool: pool.clone(), uid, is_connected, reason, message });
+        }
+        if is_connected {
+            self.list_versions(pool);
         }
     }
 
@@ -474,6 +494,10 @@ impl Core {
                 self.tell(&api, Event::Removed { scope, id, claim, answer });
             }
             (Call::Listen(pool, round, asked), answer) => self.listened(&pool, round, asked, answer),
+            (Call::Versions(pool), answer) => self.versions_listed(&pool, answer),
+            (Call::Webhook(pool), answer) => self.webhook_found(&pool, answer),
+            (Call::Deliveries(of), answer) => self.deliveries_listed(&of, answer, limited),
+            (Call::Redelivery(of), answer) => self.redelivered(&of, answer, limited),
             (Call::Mint(..) | Call::Receive | Call::Other, _) => {}
         }
     }
@@ -489,6 +513,7 @@ impl Core {
                     checked.budget.map_or((UNLIMITED, UNLIMITED), |(limit, left)| (small(limit), small(left)));
                 let reset = checked.reset.unwrap_or_else(|| change::now::later(wall, HOUR));
                 limits = Some((limit, left, reset));
+                forge.authorities = checked.authorities;
                 Ok(checked.missing)
             }
             Ok(_) => Err(Failure::Transient("the platform answered something else".into())),
@@ -536,7 +561,7 @@ impl Core {
         self.tell(api, Event::Registered { claim: claim.clone(), answer });
     }
 
-    fn pause(&mut self, api: &str, owner: &str, limited: Option<Timestamp>) {
+    pub(super) fn pause(&mut self, api: &str, owner: &str, limited: Option<Timestamp>) {
         if let Some(until) = limited {
             self.tell(api, Event::Paused { owner: owner.to_owned(), until });
         }
@@ -551,40 +576,4 @@ pub(super) fn covers(settings: &Settings, repository: &Repository) -> bool {
 
 pub(super) fn key(pool: &Name) -> ForgeKey {
     ForgeKey { namespace: pool.namespace.to_string(), name: pool.name.to_string() }
-}
-
-fn repository(name: &RepositoryName) -> Repository {
-    Repository::new(&name.owner, &name.name)
-}
-
-fn repository_name(repository: &Repository) -> RepositoryName {
-    RepositoryName { owner: repository.owner.clone(), name: repository.name.clone() }
-}
-
-fn seen((id, runner): (&RunnerId, &forge::Runner)) -> Seen {
-    Seen { id: id.0, name: runner.name.clone(), is_online: runner.is_online, is_busy: runner.is_busy }
-}
-
-/// What a job of the REST API says.
-fn facts(job: &forge::Job) -> Option<Facts> {
-    let (state, conclusion) = match &job.status {
-        JobStatus::Queued => (State::Queued, None),
-        JobStatus::Waiting => (State::Waiting, None),
-        JobStatus::InProgress => (State::InProgress, None),
-        JobStatus::Completed(conclusion) => (State::Completed, Some(conclusion.clone())),
-    };
-    Some(Facts {
-        key: JobKey::Job { id: job.id.0, attempt: u32::try_from(job.attempt).ok()? },
-        repository: repository(&job.repository),
-        run: job.run,
-        name: job.name.clone(),
-        labels: job.labels.iter().map(|label| label.to_lowercase()).collect(),
-        group: None,
-        state,
-        runner: job.runner.as_ref().map(|(_, name)| name.clone()).filter(|name| !name.is_empty()),
-        conclusion,
-        created: job.created,
-        started: None,
-        completed: None,
-    })
 }

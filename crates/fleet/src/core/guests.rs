@@ -17,6 +17,7 @@ use crate::machine::{Sight, Step};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::{Ask, Minted, Reply, Request};
+use crate::versions::Outcome;
 use api::fleet::{BootstrapInfo, GuestFailure, MachineClaimStatus, RunnerRecord, Span};
 use bootstrap::{Attestation, Config, EndReason, Secret};
 use jiff::Timestamp;
@@ -54,6 +55,10 @@ pub(super) struct Hosted {
     said: Option<Box<GuestFailure>>,
     /// The same, if it had no job.
     pub(super) failure: Option<String>,
+    /// What that says about the version of its runner.
+    pub(super) outcome: Option<Outcome>,
+    /// Since when a job waits for its runner, which is online.
+    pub(super) awaited: Option<change::Moment>,
 }
 
 impl Hosted {
@@ -283,10 +288,11 @@ impl Core {
         let (id, config, at) = managed.runner.as_deref()?.config.as_ref()?;
         let recorded = managed.entry.object.status.runner.as_deref()?;
         let Some(Ok(settings)) = self.ci.forges.get(&pool).map(|forge| &forge.settings) else { return None };
+        let runner = self.runner_program(&pool, &managed.entry.object.spec, settings)?;
         (recorded.id == *id).then(|| Offer {
             jit_config: Secret::new(config.expose().to_owned()),
             expires: change::now::later(*at, CREDENTIALS_LAST),
-            runner: settings.runner(),
+            runner,
         })
     }
 
@@ -390,6 +396,7 @@ impl Core {
             GuestNotice::TokenReused(_) => self.notify(Notice::TokenReused { claim: name, uid }),
             GuestNotice::Refused(..) => {}
             GuestNotice::Ended(end) => {
+                self.note_guest_end(&name, &end);
                 let is_expected = end.reason.is_expected();
                 let mut message = format!("{:?} at {:?}: {}", end.reason, end.step, end.message);
                 let said = GuestFailure {

@@ -2,6 +2,8 @@
 
 use super::claims::KIND as CLAIM;
 use super::forges::{Call, Forge, covers};
+use super::versions::Tended;
+use super::webhooks::Receiver;
 use super::{Core, Due};
 use crate::conditions;
 use crate::conditions::{merge, wanted};
@@ -11,12 +13,14 @@ use crate::jobs::chronicle::Chronicle;
 use crate::jobs::demand::Wait;
 use crate::jobs::exchange::{Decision, Event, Objects, Order};
 use crate::jobs::published::Operator;
+use crate::jobs::redelivery::Redelivery;
 use crate::jobs::runners::{self, Machine, Phase};
 use crate::jobs::settings::{self, Settings};
 use crate::jobs::{Dispatch, JobKey, demand};
 use crate::object::Name;
 use crate::outside::{Ask, Request};
 use crate::pool::{self, State};
+use crate::versions::Outcome;
 use api::fleet::{ClaimPhase, ClaimPower, DRAIN, JobSource, RunnerPoolStatus, Span};
 use change::Moment;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +35,7 @@ const MOST_ORGANIZATIONS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Ci {
     /// The jobs and runners of each GitHub, by the address of its API.
-    servers: BTreeMap<String, Dispatch>,
+    pub(super) servers: BTreeMap<String, Dispatch>,
     pub(super) forges: BTreeMap<Name, Forge>,
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) phases: BTreeMap<Name, Phase>,
@@ -41,6 +45,10 @@ pub(super) struct Ci {
     pub(super) failed_look_ups: usize,
     /// Offers that are to be acquired, by the address of an API and the scale set.
     pub(super) granted: BTreeMap<(String, u64), BTreeSet<u64>>,
+    /// The runner versions of pools.
+    pub(super) versions: BTreeMap<Name, Tended>,
+    /// The webhooks whose failed deliveries are made again.
+    pub(super) webhooks: BTreeMap<Receiver, Redelivery>,
     pub(super) is_receiving: bool,
     /// Whether guests are answered.
     pub(super) is_open: bool,
@@ -147,6 +155,8 @@ impl Core {
         }
         self.release_without_forge();
         self.hold_runners();
+        self.tend_versions();
+        wake = wake.into_iter().chain(self.redeliver()).min();
         let changed = self.ci.phases.iter().filter(|(claim, phase)| phases.get(*claim) != Some(*phase));
         let claims: Vec<Name> = changed.map(|(claim, _)| claim.clone()).collect();
         for claim in claims {
@@ -288,6 +298,11 @@ impl Core {
                 }
             }
             Order::End(why) => {
+                match why {
+                    runners::Why::JobDone => hosted.note_outcome(Outcome::Worked),
+                    runners::Why::NeverOnline => hosted.note_outcome(Outcome::NotStarted),
+                    _ => {}
+                }
                 if hosted.released.replace(why) != Some(why) {
                     self.due.insert(Due::Claim(name.clone()));
                 }
@@ -384,6 +399,7 @@ impl Core {
         status.starting = Some(count(|state| *state == State::Starting));
         status.idle = Some(count(|state| matches!(state, State::Idle(_))));
         status.busy = Some(count(|state| matches!(state, State::Busy | State::Draining(_))));
+        let version = self.complete_versions(name, status);
         let (Some(forge), Some(managed)) = (self.ci.forges.get(name), self.pools.get(name)) else {
             status.queued = None;
             return;
@@ -401,6 +417,7 @@ impl Core {
         let (set, listening) = self.shown_set(name);
         status.scale_set = set;
         all.extend(listening);
+        all.extend(version);
         let object = &managed.entry.object;
         status.conditions.extend(merge(all, &object.status.conditions, object.generation, self.now.wall));
     }

@@ -5,6 +5,7 @@ mod asking;
 mod claims;
 mod clusters;
 mod entry;
+mod facts;
 mod forges;
 mod ground;
 mod guests;
@@ -25,6 +26,8 @@ mod survey;
 mod templates;
 mod times;
 mod turns;
+mod versions;
+mod webhooks;
 mod written;
 
 use crate::notice::Notice;
@@ -95,6 +98,8 @@ enum Timer {
     Seeds(Name),
     /// Log in to the CI platform of a pool.
     Forge(Name),
+    /// Ask that platform which versions of its runner it offers.
+    Versions(Name),
 }
 
 /// The state machine.
@@ -185,6 +190,7 @@ impl Core {
             Timer::LookUp(name) => self.look_up(&name),
             Timer::Seeds(name) => self.list_seeds(&name),
             Timer::Forge(pool) => self.check_forge(&pool),
+            Timer::Versions(pool) => self.list_versions(&pool),
         }
     }
 

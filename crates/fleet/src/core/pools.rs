@@ -10,6 +10,7 @@ use crate::conditions;
 use crate::notice::Notice;
 use crate::object::{Name, fleet_kind};
 use crate::pool::{self, Decision, Hold, Member, Observed, POOL_LABEL, State};
+use crate::versions::Version;
 use api::fleet::{
     BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, Github, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
     RunnerPoolStatus, Workload, WorkloadConfig,
@@ -49,6 +50,8 @@ pub(super) struct ManagedPool {
 #[derive(Debug)]
 struct Creating {
     power: ClaimPower,
+    /// The version of its runner, if the fleet chooses it.
+    version: Option<Version>,
     state: Sent,
 }
 
@@ -65,6 +68,11 @@ impl ManagedPool {
         let (creating, failures) = (BTreeMap::new(), BTreeMap::new());
         let (reported, reported_hold, surplus) = (None, None, Known::default());
         ManagedPool { entry, creating, failures, hold: None, counter: 0, reported, reported_hold, surplus }
+    }
+
+    /// The runner versions of claims that were sent to the server.
+    pub(super) fn creating_versions(&self) -> impl Iterator<Item = (&Name, Option<Version>)> {
+        self.creating.iter().map(|(claim, creating)| (claim, creating.version))
     }
 }
 
@@ -130,6 +138,7 @@ impl Core {
         if !self.watches.is_listed(&super::observing::target(CLAIM)) {
             return;
         }
+        self.decide_versions(name);
         let members = self.members(name);
         if let Some(managed) = self.pools.get_mut(name) {
             let since = managed.entry.object.status.surplus_since.as_ref().and_then(conditions::read);
@@ -142,7 +151,9 @@ impl Core {
         // If the clock was set, it is published by the clock as it is now.
         let since = managed.surplus.at(self.now).map(conditions::shown);
         pool.status.surplus_since = pool.status.surplus_since.and(since);
-        let observed = Observed { pool: &pool, members: &members, size, hold: managed.hold.as_ref(), now: self.now };
+        let no_version = self.version_hold(name);
+        let hold = no_version.as_ref().or(managed.hold.as_ref());
+        let observed = Observed { pool: &pool, members: &members, size, hold, now: self.now };
         let mut decision = pool::decide(&observed);
         self.complete_pool(name, &members, &mut decision.status);
         if decision.keep == Keep::Remove && !self.has_left(name) {
@@ -230,7 +241,7 @@ impl Core {
                 entry.patch(CLAIM, kinds, &json!({"op": "add", "path": "/spec/power", "value": "Running"}))
             });
         }
-        for claim in decision.drain {
+        for claim in decision.drain.into_iter().chain(self.unfit_claims(name)) {
             self.change_claim(name, &claim, |entry, kinds| entry.annotate(CLAIM, kinds, DRAIN, "true"));
         }
         for claim in decision.delete {
@@ -298,16 +309,17 @@ impl Core {
             }
             if matches!(creating.state, Sent::Unknown(at) if at <= now) {
                 creating.state = Sent::InFlight;
-                again.push((claim.clone(), creating.power));
+                again.push(claim.clone());
             }
         }
-        for (claim, power) in again {
-            self.send_claim(name, &claim, power);
+        for claim in again {
+            self.send_claim(name, &claim);
         }
     }
 
     fn create_claim(&mut self, pool: &Name, power: ClaimPower) {
         let wall = self.now.wall.as_nanosecond();
+        let Ok(version) = self.next_version(pool) else { return };
         let Some(managed) = self.pools.get_mut(pool) else { return };
         let claim = loop {
             managed.counter = managed.counter.wrapping_add(1);
@@ -317,14 +329,15 @@ impl Core {
                 break claim;
             }
         };
-        managed.creating.insert(claim.clone(), Creating { power, state: Sent::InFlight });
-        self.send_claim(pool, &claim, power);
+        managed.creating.insert(claim.clone(), Creating { power, version, state: Sent::InFlight });
+        self.send_claim(pool, &claim);
     }
 
-    fn send_claim(&mut self, pool: &Name, claim: &Name, power: ClaimPower) {
+    fn send_claim(&mut self, pool: &Name, claim: &Name) {
         let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
+        let Some(creating) = managed.creating.get(claim) else { return };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
-        let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, power) };
+        let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, creating) };
         self.slots.acquire(claim);
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
@@ -375,13 +388,16 @@ fn state(managed: &Managed, now: Now) -> State {
 }
 
 /// A claim of a pool. It has its finalizer from the first moment.
-fn claim_object(pool: &pool::Pool, claim: &Name, power: ClaimPower) -> Value {
+fn claim_object(pool: &pool::Pool, claim: &Name, creating: &Creating) -> Value {
     let kind = fleet_kind(CLAIM);
     let mut spec = json!({
         "templateRef": pool.spec.template_ref,
         "runnerPoolRef": {"name": &*pool.name.name},
-        "power": power,
+        "power": creating.power,
     });
+    if let Some(version) = creating.version {
+        spec["runnerVersion"] = json!(version);
+    }
     if let Some(most) = &pool.spec.lifecycle.max_lifetime {
         spec["maxLifetime"] = json!(most);
     }

@@ -41,6 +41,12 @@ impl Core {
             if !is_connected && reason != "Connecting" {
                 beside.troubles.insert(pool.clone(), message);
             }
+            if let Some(tended) = self.ci.versions.get(pool) {
+                if let Some(trouble) = tended.upkeep.trouble() {
+                    beside.troubles.entry(pool.clone()).or_insert(trouble);
+                }
+                beside.versions.insert(pool.clone(), tended.upkeep.shown());
+            }
             let expects = forge.settings.as_ref().is_ok_and(|settings| !settings.github.webhook_secrets.is_empty());
             beside.webhooks_expected += usize::from(expects);
         }

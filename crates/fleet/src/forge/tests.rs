@@ -1,4 +1,4 @@
-//! Tests of what a CI platform is asked and answers.
+//! What is asked and answered is shown without secrets, and failures say what to do.
 
 use super::{Answer, Class, Failure, JitConfig, RepositoryName, RunnerId};
 

@@ -105,6 +105,11 @@ impl Dispatch {
         self.allowances.iter().filter_map(|(owner, allowance)| Some((owner.clone(), allowance.left()?))).collect()
     }
 
+    /// What is left of the limit of requests for an owner.
+    pub fn allowance(&mut self, owner: &str) -> &mut Allowance {
+        self.allowances.entry(owner.to_owned()).or_default()
+    }
+
     /// The claim of a runner of ours.
     pub fn claim_of(&self, runner: &str) -> Option<&Name> {
         self.names.iter().find(|(_, (_, name))| name == runner).map(|(claim, _)| claim)

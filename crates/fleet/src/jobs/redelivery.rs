@@ -112,13 +112,25 @@ impl Redelivery {
             .collect();
         for guid in refused {
             let of_event = deliveries.iter().filter(|delivery| delivery.guid == guid);
+            let attempts = of_event.clone().filter(|delivery| delivery.is_redelivery).count();
             let Some(first) = of_event.min_by_key(|delivery| (delivery.at, delivery.id)) else { continue };
+            // An earlier process has tried it; it goes on where that one was.
+            let next = match attempts.checked_sub(1).map(|last| PAUSES.get(last)) {
+                None => now.monotonic,
+                Some(Some(pause)) => now.monotonic.after(*pause),
+                Some(None) if self.failed.contains_key(guid) => continue,
+                Some(None) => {
+                    self.settled.insert(guid.to_owned(), first.at);
+                    self.given_up += 1;
+                    continue;
+                }
+            };
             self.failed.entry(guid.to_owned()).or_insert(Failed {
                 delivery: first.id,
                 at: first.at,
                 is_queued: first.event.1.as_deref() == Some("queued"),
-                attempts: 0,
-                next: now.monotonic,
+                attempts,
+                next,
             });
         }
         self.prune(now.wall);
@@ -147,6 +159,8 @@ impl Redelivery {
             .failed
             .iter()
             .filter(|(_, failed)| failed.next <= now.monotonic)
+            // A list that is on its way may show that the last attempt has arrived.
+            .filter(|(_, failed)| failed.attempts == 0 || !self.is_listing)
             .map(|(guid, failed)| (guid.clone(), *failed))
             .collect();
         due.sort_by_key(|(_, failed)| (!failed.is_queued, failed.at));

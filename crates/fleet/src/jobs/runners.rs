@@ -368,7 +368,7 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
 
 /// A runner whose machine has its configuration.
 fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
-    let Observed { claim, known, work, now, .. } = observed;
+    let Observed { claim, known, work, .. } = observed;
     let leaving = |why| (Phase::Ending, leave(observed, why));
     match work {
         Work::Done(_) => return leaving(Why::JobDone),
@@ -376,7 +376,9 @@ fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
         Work::None => {}
     }
     if known.is_removed || known.is_absent {
-        return leaving(if claim.ends { Why::NotNeeded } else { Why::RunnerGone });
+        // It was perhaps removed because it was overdue: that stays the reason.
+        let why = overdue(observed, runner).filter(|_| known.is_removed).unwrap_or(Why::RunnerGone);
+        return leaving(if claim.ends { Why::NotNeeded } else { why });
     }
     if known.is_busy {
         return (Phase::Busy(None), Step::Wait);
@@ -384,17 +386,24 @@ fn serving(observed: &Observed<'_>, runner: &RunnerRecord) -> (Phase, Step) {
     if claim.ends || observed.is_foreign {
         return leaving(Why::NotNeeded);
     }
-    let delivered = runner.delivered_time.unwrap_or(runner.registered_time);
+    if let Some(why) = overdue(observed, runner) {
+        return leaving(why);
+    }
     match known.online_since {
-        Some(_) if known.offline_since.is_some_and(|since| since.after(OFFLINE_GRACE) <= now.monotonic) => {
-            leaving(Why::Offline)
-        }
         Some(since) if known.is_online => (Phase::Online(since), Step::Wait),
-        Some(_) => (Phase::Starting, Step::Wait),
-        None if known.is_listed && change::now::later(delivered, ONLINE_DEADLINE) <= now.wall => {
-            leaving(Why::NeverOnline)
-        }
-        None => (Phase::Starting, Step::Wait),
+        Some(_) | None => (Phase::Starting, Step::Wait),
+    }
+}
+
+/// Why a runner without a job is given up.
+fn overdue(observed: &Observed<'_>, runner: &RunnerRecord) -> Option<Why> {
+    let Observed { known, now, .. } = observed;
+    let delivered = runner.delivered_time.unwrap_or(runner.registered_time);
+    let is_offline = known.offline_since.is_some_and(|since| since.after(OFFLINE_GRACE) <= now.monotonic);
+    let is_late = known.is_listed && change::now::later(delivered, ONLINE_DEADLINE) <= now.wall;
+    match known.online_since {
+        Some(_) => is_offline.then_some(Why::Offline),
+        None => is_late.then_some(Why::NeverOnline),
     }
 }
 

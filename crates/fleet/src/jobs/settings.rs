@@ -67,7 +67,11 @@ impl Settings {
             (Some(archive), _) => Source::File { path: archive.path.clone(), sha256: archive.sha256.clone() },
             (None, Some(download)) => {
                 let version = download.version.as_deref().unwrap_or_default();
-                Source::Download { url: download.url.replace("{version}", version), sha256: download.sha256.clone() }
+                Source::Download {
+                    url: download.url.replace("{version}", version),
+                    sha256: download.sha256.clone(),
+                    ca: None,
+                }
             }
             (None, None) => Source::Installed { folder: program.folder.clone().unwrap_or_else(|| FOLDER.to_owned()) },
         };
@@ -198,7 +202,7 @@ mod tests {
         let url = "https://example.com/runner-{version}.tar.gz";
         let download = json!({"download": {"url": url, "version": "2.329.0", "sha256": "ab"}});
         let expected =
-            Source::Download { url: "https://example.com/runner-2.329.0.tar.gz".into(), sha256: "ab".into() };
+            Source::Download { url: "https://example.com/runner-2.329.0.tar.gz".into(), sha256: "ab".into(), ca: None };
         assert_eq!(source(download), expected);
     }
 

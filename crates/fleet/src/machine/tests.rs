@@ -36,6 +36,7 @@ fn claim() -> Claim {
             power: ClaimPower::Running,
             ttl: None,
             max_lifetime: None,
+            runner_version: None,
             workload_config: None,
         },
         status: MachineClaimStatus::default(),

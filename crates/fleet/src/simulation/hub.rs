@@ -1,8 +1,11 @@
 //! A small GitHub: jobs, runners, and who gets which job. It keeps what would be wrong.
 
+use super::deliveries::Deliveries;
 use super::hub_sets::{Assignment, HubSet};
+use super::releases::Releases;
 use crate::forge::{
-    Answer, Ask, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId, Runners,
+    Answer, Ask, Checked, Failure, Hidden, JitConfig, Job, JobId, JobStatus, Jobs, RepositoryName, Runner, RunnerId,
+    Runners,
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -13,6 +16,8 @@ pub(super) struct HubRunner {
     pub(super) name: String,
     pub(super) is_online: bool,
     pub(super) job: Option<u64>,
+    /// Whether GitHub gives it no job because of its version.
+    pub(super) gets_no_job: bool,
     /// When GitHub sees that its machine is gone.
     pub(super) lost_at: Option<u64>,
     /// The scale set that it belongs to: it runs jobs of no other.
@@ -47,6 +52,10 @@ pub(super) struct Hub {
     pub(super) is_service_down: bool,
     pub(super) sessions: u64,
     pub(super) now: u64,
+    pub(super) releases: Releases,
+    pub(super) deliveries: Deliveries,
+    /// The authorities of its certificate, if those of the system are none.
+    pub(super) authorities: Option<String>,
 }
 
 pub(super) const LABEL: &str = "pve";
@@ -75,7 +84,11 @@ impl Hub {
                     changed.push(*id);
                 }
             } else if let Some((number, runner)) = self.runners.iter_mut().find(|(_, runner)| {
-                runner.is_online && runner.job.is_none() && runner.lost_at.is_none() && fits(runner)
+                runner.is_online
+                    && !runner.gets_no_job
+                    && runner.job.is_none()
+                    && runner.lost_at.is_none()
+                    && fits(runner)
             }) {
                 (job.runner, runner.job) = (Some((*number, runner.name.clone())), Some(*id));
                 (job.ends_at, job.runs) = (now + takes, job.runs + 1);
@@ -89,7 +102,12 @@ impl Hub {
     /// Carries out a request.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         match ask {
-            Ask::Check => Ok(Answer::Checked(Box::default())),
+            Ask::Check => {
+                let authorities = self.authorities.clone();
+                Ok(Answer::Checked(Box::new(Checked { authorities, ..Checked::default() })))
+            }
+            Ask::RunnerVersions => Ok(self.releases.answer()),
+            Ask::FindHook { .. } | Ask::Deliveries { .. } | Ask::Redeliver { .. } => self.deliveries.carry_out(ask),
             Ask::JitConfig(wanted) => self.register(&wanted.name, None),
             Ask::ScaleSet(ask) => self.of_set(ask),
             Ask::ListRunners { name } => {
@@ -112,7 +130,6 @@ impl Hub {
                 Ok(Answer::Jobs(Jobs { jobs, read, unread: BTreeMap::new() }))
             }
             Ask::Job { id, .. } => Ok(Answer::Job(self.jobs.get(&id.0).map(|found| Box::new(job(id.0, found))))),
-            other => panic!("{other:?}"),
         }
     }
 
@@ -122,7 +139,8 @@ impl Hub {
         }
         self.next += 1;
         self.registered += 1;
-        let runner = HubRunner { name: name.to_owned(), is_online: false, job: None, lost_at: None, set };
+        let runner =
+            HubRunner { name: name.to_owned(), is_online: false, job: None, gets_no_job: false, lost_at: None, set };
         self.runners.insert(self.next, runner);
         let config = Hidden::from(format!("jit-{}", self.next));
         Ok(Answer::JitConfig(JitConfig { runner: RunnerId(self.next), config }))

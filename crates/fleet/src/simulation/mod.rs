@@ -3,6 +3,7 @@
 mod api_server;
 mod clocks;
 mod credentials;
+mod deliveries;
 mod hub;
 mod hub_sets;
 mod hypervisor;
@@ -10,6 +11,7 @@ mod limits;
 mod placing;
 mod pooled;
 mod random;
+mod releases;
 mod runners;
 mod scale;
 mod scripted;
@@ -17,7 +19,9 @@ mod seeds;
 mod set_runners;
 mod site;
 mod troubles;
+mod versions;
 mod waiting;
+mod webhooks;
 mod wording;
 mod world;
 

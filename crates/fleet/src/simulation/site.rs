@@ -7,6 +7,7 @@ use super::hub::{Hub, LABEL};
 use super::hub_sets::HubPoll;
 use super::hypervisor::FakeHypervisor;
 use super::random::Random;
+use super::releases::Fault;
 use crate::bootstrap::{Registry, Reply as Bootstrapped};
 use crate::core::{Concurrency, Config, Core};
 use crate::forge::ScaleSetAsk;
@@ -58,6 +59,8 @@ pub(super) struct Site {
     pub(super) refuses_logins: bool,
     /// At this step every guest fails.
     pub(super) fails_at: Option<Step>,
+    /// Whether no webhook arrives.
+    pub(super) is_unreachable: bool,
     /// How each job stood when webhooks were sent last.
     announced: BTreeSet<(u64, String)>,
     now: u64,
@@ -92,6 +95,7 @@ impl Site {
             webhooks: false,
             refuses_logins: false,
             fails_at: None,
+            is_unreachable: false,
             announced: BTreeSet::new(),
             now: 0,
             started: 0,
@@ -238,10 +242,18 @@ impl Site {
     fn send_webhooks(&mut self) {
         let after = self.shown();
         let before = std::mem::replace(&mut self.announced, after.clone());
+        let at = wall(self.now);
+        let is_reached = self.webhooks && self.is_open && !self.is_unreachable;
+        let all = self.api.all("RunnerPool");
+        let pools: BTreeSet<Name> = all.iter().map(|(namespace, name)| Name::new(namespace, name)).collect();
+        for facts in self.hub.deliveries.again(at, is_reached) {
+            self.hear(facts, pools.clone());
+        }
         for (id, _) in after.difference(&before).cloned() {
-            if !self.webhooks || !self.is_open || (self.has_faults && self.random.chance(20)) {
+            if !self.webhooks {
                 continue;
             }
+            let is_lost = !is_reached || (self.has_faults && self.random.chance(20));
             let job = &self.hub.jobs[&id];
             let state = match (&job.runner, job.is_done) {
                 (_, true) => State::Completed,
@@ -262,8 +274,10 @@ impl Site {
                 started: None,
                 completed: None,
             };
-            let pools = self.api.all("RunnerPool").iter().map(|(namespace, name)| Name::new(namespace, name)).collect();
-            self.hear(facts, pools);
+            self.hub.deliveries.sent(&facts, at, !is_lost);
+            if !is_lost {
+                self.hear(facts, pools.clone());
+            }
         }
     }
 
@@ -311,12 +325,31 @@ impl Site {
             match answer.reply {
                 Bootstrapped::Granted(grant) => {
                     let runner: u64 = grant.jit_config.expose().trim_start_matches("jit-").parse().unwrap();
-                    guest.report = Some((grant.report_token, runner));
+                    let report = grant.report_token;
+                    guest.report = Some((report.clone(), runner));
+                    let fault = self.hub.releases.start(&grant.runner.source);
                     let starts = self.fails_at.is_none_or(|step| step >= Step::Idle);
                     if let Some(found) = self.hub.runners.get_mut(&runner).filter(|_| starts) {
-                        found.is_online = true;
+                        found.is_online = matches!(fault, None | Some(Fault::NoJob));
+                        found.gets_no_job = fault.is_some();
                     }
-                    return true;
+                    let reason = match fault {
+                        Some(Fault::NotStarted) => EndReason::StepFailed,
+                        Some(Fault::Refused) => EndReason::RunnerDeprecated,
+                        None | Some(Fault::NoJob | Fault::NeverOnline) => return true,
+                    };
+                    let end = End {
+                        claim: guest.config.claim.clone(),
+                        reason,
+                        step: Step::Start,
+                        message: "the runner has a fault".into(),
+                        ran_job: false,
+                        exit_code: Some(7),
+                        log: String::new(),
+                    };
+                    let answer = self.registry.end(&report, &end);
+                    self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+                    return false;
                 }
                 Bootstrapped::Refused { refusal, .. } => return refusal.retry_after_seconds.is_some(),
                 Bootstrapped::Accepted(_) => panic!("an exchange is not a report"),
@@ -332,7 +365,11 @@ impl Site {
         }
         let found = self.hub.runners.get(&runner);
         let job = found.and_then(|runner| runner.job);
-        let phase = if job.is_some() { Phase::Running } else { Phase::Idle };
+        let phase = match found.is_some_and(|runner| runner.is_online) {
+            true if job.is_some() => Phase::Running,
+            true => Phase::Idle,
+            false => Phase::Preparing,
+        };
         let is_gone = found.is_none();
         let is_news = (job.is_some() && !guest.was_busy) || self.now.is_multiple_of(30_000);
         guest.was_busy |= job.is_some();

@@ -4,9 +4,12 @@
 //! back and never taken again, unless a person asks for it. What cannot be observed later is in [`Memory`], which the status of the pool keeps.
 
 mod rules;
+mod status;
+pub mod upkeep;
 mod version;
 
 pub use rules::{GITHUB, Release, Rules};
+pub use upkeep::{Upkeep, Wanted};
 pub use version::Version;
 
 use jiff::Timestamp;
@@ -26,6 +29,9 @@ pub struct Memory {
     /// The version that has proved itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<Version>,
+    /// Machines with it that GitHub has refused.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub refused: BTreeSet<String>,
     /// The version that is tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
@@ -77,6 +83,8 @@ pub enum Outcome {
     NotStarted,
     /// Its runner was online and was given no job, though one waited for it.
     NoJob,
+    /// GitHub has refused the version of its runner.
+    Refused,
 }
 
 impl Outcome {
@@ -86,6 +94,7 @@ impl Outcome {
             Outcome::Worked => "ran a job",
             Outcome::NotStarted => "did not start",
             Outcome::NoJob => "was online and got no job, though one waited for it",
+            Outcome::Refused => "was refused by GitHub",
         }
     }
 }
@@ -160,6 +169,8 @@ pub enum NoVersion {
     NotKnown,
     /// All versions that it offers were rolled back, or are refused.
     NoneLeft(String),
+    /// It does not offer what is wanted, or could not be asked.
+    NotOffered(String),
 }
 
 /// What people should know.
@@ -219,6 +230,7 @@ impl fmt::Display for NoVersion {
         match self {
             NoVersion::NotKnown => f.write_str("GitHub has not said yet which runner versions it offers"),
             NoVersion::NoneLeft(why) => write!(f, "no runner version is left that can be used: {why}"),
+            NoVersion::NotOffered(why) => f.write_str(why),
         }
     }
 }
@@ -285,6 +297,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         Some(version) => Ok(Choice { version, is_canary: false }),
         None => {
             state.retry();
+            state.count_refused();
             state.count();
             state.start_canary();
             state.choose()
@@ -327,6 +340,19 @@ impl State<'_> {
         }
     }
 
+    /// GitHub may refuse a version before its time, for example because of a hole in it.
+    fn count_refused(&mut self) {
+        let Some(current) = self.memory.current else { return };
+        let is_refused =
+            |machine: &&Machine| machine.version == Some(current) && machine.outcome == Some(Outcome::Refused);
+        let refused = self.observed.machines.iter().filter(is_refused).map(|machine| machine.uid.clone());
+        self.memory.refused.extend(refused);
+        let count = self.memory.refused.len();
+        if count >= self.observed.rules.too_many_failures {
+            self.roll_back(current, format!("GitHub has refused {count} runners with it"));
+        }
+    }
+
     /// What became of machines counts for the version that is tried.
     fn count(&mut self) {
         let Some(canary) = &mut self.memory.canary else { return };
@@ -339,7 +365,9 @@ impl State<'_> {
                     canary.failed.remove(&machine.uid);
                     canary.worked.insert(machine.uid.clone());
                 }
-                Some(failure @ (Outcome::NotStarted | Outcome::NoJob)) if !canary.worked.contains(&machine.uid) => {
+                Some(failure @ (Outcome::NotStarted | Outcome::NoJob | Outcome::Refused))
+                    if !canary.worked.contains(&machine.uid) =>
+                {
                     canary.failed.insert(machine.uid.clone());
                     why = Some(failure);
                 }
@@ -362,13 +390,18 @@ impl State<'_> {
             self.roll_back(version, why);
         } else if canary.worked.len() >= self.observed.rules.enough_successes {
             self.memory.current = Some(version);
+            self.memory.refused.clear();
             self.memory.canary = None;
             self.news.push(News::Promoted(version));
         }
     }
 
     fn roll_back(&mut self, version: Version, why: String) {
-        self.memory.canary = None;
+        self.memory.canary.take_if(|canary| canary.version == version);
+        if self.memory.current == Some(version) {
+            self.memory.current = None;
+            self.memory.refused.clear();
+        }
         self.memory.rolled_back.push(RolledBack { version, at: self.observed.now, why: why.clone() });
         self.memory.rolled_back.sort_by_key(|found| found.version);
         let surplus = self.memory.rolled_back.len().saturating_sub(MOST_ROLLED_BACK);
@@ -384,6 +417,10 @@ impl State<'_> {
         self.observed.rules.accepts(version, &self.memory.releases, self.observed.now)
     }
 
+    fn is_ripe(&self, version: Version) -> bool {
+        self.observed.rules.is_ripe(version, &self.memory.releases, self.observed.now)
+    }
+
     /// Tries the newest version that can be used, if it is newer than the one that has proved itself, or that one is refused.
     fn start_canary(&mut self) {
         let Some(offered) = self.observed.offered else { return };
@@ -392,7 +429,7 @@ impl State<'_> {
             .iter()
             .copied()
             .filter(|version| self.accepts(*version) && !self.is_rolled_back(*version))
-            .filter(|version| current.is_none_or(|current| *version > current))
+            .filter(|version| current.is_none_or(|current| *version > current && self.is_ripe(*version)))
             .max();
         let tried = self.memory.canary.as_ref().map(|canary| canary.version);
         // A version that is not offered any more, but still accepted, is tried to its end unless a newer one is there.
@@ -415,9 +452,10 @@ impl State<'_> {
             return canary.map(|version| Choice { version, is_canary: true }).ok_or_else(|| self.none_left());
         };
         let Some(canary) = canary else { return Ok(Choice { version: current, is_canary: false }) };
-        let is_tried = |machine: &&Machine| machine.version == Some(canary);
-        let tried = self.observed.machines.iter().filter(is_tried).count();
-        let room = self.observed.rules.canaries(self.observed.machines.len().saturating_add(1));
+        // One of which something has become takes no part any more, also if it is kept for inspection.
+        let machines = self.observed.machines.iter().filter(|machine| machine.outcome.is_none());
+        let tried = machines.clone().filter(|machine| machine.version == Some(canary)).count();
+        let room = self.observed.rules.canaries(machines.count().saturating_add(1));
         let is_canary = tried < room;
         Ok(Choice { version: if is_canary { canary } else { current }, is_canary })
     }

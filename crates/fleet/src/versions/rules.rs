@@ -16,6 +16,8 @@ pub struct Rules {
     pub longest_behind: Option<Duration>,
     /// People hear so long before that that it comes.
     pub warn_before: Duration,
+    /// A new version is tried so long after it was offered first, if another one can be used.
+    pub minimum_age: Duration,
     /// So many percent of the machines of a pool may have a new version; one may in any case.
     pub canary_percent: u32,
     /// After so many jobs that machines with it have run to their end, a new version is for all.
@@ -35,6 +37,7 @@ pub const GITHUB: Rules = Rules {
     minimum: Some(Version::new(2, 329, 0)),
     longest_behind: Some(DAY.saturating_mul(30)),
     warn_before: DAY.saturating_mul(10),
+    minimum_age: Duration::ZERO,
     canary_percent: 10,
     enough_successes: 10,
     too_many_failures: 2,
@@ -62,6 +65,12 @@ impl Rules {
     pub fn accepts(&self, version: Version, releases: &[Release], now: Timestamp) -> bool {
         self.minimum.is_none_or(|minimum| version >= minimum)
             && self.refused_at(version, releases).is_none_or(|refused| refused > now)
+    }
+
+    /// Whether a version was offered for long enough to be tried.
+    pub fn is_ripe(&self, version: Version, releases: &[Release], now: Timestamp) -> bool {
+        let found = releases.iter().find(|release| release.version == version);
+        found.is_some_and(|release| change::now::later(release.since, self.minimum_age) <= now)
     }
 
     /// How many of so many machines may have a new version.

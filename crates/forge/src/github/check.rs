@@ -47,5 +47,6 @@ pub(crate) async fn check(client: &Client) -> Result<Answer, Failure> {
     };
     let version = meta.map_err(|trouble| fail(&trouble))?.installed_version;
     let (clock_ahead, budget, reset) = (client.clock_ahead(), client.budget(), client.reset());
-    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget, reset })))
+    let authorities = client.authorities.clone();
+    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget, reset, authorities })))
 }

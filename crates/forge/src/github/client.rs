@@ -5,7 +5,7 @@ use crate::gate::{Gate, Gates};
 use crate::github::login::{App, Granted, Login};
 use crate::github::tags::{Known, Tags};
 use crate::github::trouble::{Context, Need, Trouble, scrubbed};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, Settings, Tls};
 use crate::transport::{self, Call, NoReply, Reply, Transport};
 use bytes::Bytes;
 use fleet::forge::Failure;
@@ -39,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) address: Address,
     pub(crate) login: Login,
     pub(crate) limits: Limits,
+    /// The only authorities that certificates may come from, as PEM.
+    pub(crate) authorities: Option<String>,
     /// Shared with other connections of the same login.
     gates: Arc<Gates>,
     /// What requests to a path count as, where that is not the core.
@@ -159,7 +161,12 @@ impl Client {
         let transport = Transport::new(&settings.tls, report).map_err(wrong)?;
         let login = Login::new(&settings.credentials, &address.scope)?;
         let (resources, tags, clock_ahead) = (Mutex::default(), Mutex::default(), AtomicI64::new(0));
-        Ok(Client { transport, address, login, limits: settings.limits, gates, resources, tags, clock_ahead })
+        let authorities = match &settings.tls {
+            Tls::System => None,
+            Tls::Authorities(pem) => Some(pem.clone()),
+        };
+        let limits = settings.limits;
+        Ok(Client { transport, address, login, limits, authorities, gates, resources, tags, clock_ahead })
     }
 
     /// For messages.

@@ -1,14 +1,58 @@
-//! Deliveries of webhooks: which there were, and once more.
+//! Webhooks and their deliveries: which there are, and once more.
 
 use crate::github::client::{Client, Sent, Who};
+use crate::github::login::Login;
 use crate::github::trouble::{Need, Trouble};
-use crate::github::wire::WireDelivery;
-use fleet::forge::{Answer, Delivery, Failure, Hook, Scope};
+use crate::github::wire::{HookConfig, WireDelivery, WireHook};
+use fleet::forge::budget::Priority;
+use fleet::forge::{Answer, Delivery, Failure, Hook, Scope, WEBHOOK_PATH};
 use http::Method;
 use jiff::Timestamp;
 
 /// GitHub keeps three days of deliveries; no more pages than this are read.
 const MOST_PAGES: usize = 200;
+
+/// Finds the webhook that is sent to an address, or without one that of the App.
+pub(crate) async fn find(client: &Client, address: Option<&str>) -> Result<Answer, Failure> {
+    let fail = |trouble: &Trouble, hook| client.failure(trouble, "looking for the webhook", need(hook));
+    let is_wanted = |config: &HookConfig| {
+        let found = plain(&config.url);
+        address.map_or_else(|| found.ends_with(WEBHOOK_PATH), |address| plain(address) == found)
+    };
+    if matches!(client.login, Login::App(_)) {
+        let sent = Sent::get("/app/hook/config", &[]).by(Who::App).priority(Priority::Bulk);
+        match client.send(&sent).await {
+            Ok(content) if is_wanted(&content.read().map_err(|trouble| fail(&trouble, Hook::App))?) => {
+                return Ok(Answer::Hook(Some(Hook::App)));
+            }
+            Ok(_) => {}
+            // An App without a webhook.
+            Err(trouble) if trouble.is(404) => {}
+            Err(trouble) => return Err(fail(&trouble, Hook::App)),
+        }
+    }
+    // Webhooks of others must not be delivered again, so that only a named one is looked for here.
+    if address.is_none() || matches!(client.address.scope, Scope::Enterprise(_)) {
+        return Ok(Answer::Hook(None));
+    }
+    for page in 1..=MOST_PAGES {
+        let sent = Sent::list("/{scope}/hooks", &[]).query("page", page.to_string());
+        let content = client.send(&sent).await.map_err(|trouble| fail(&trouble, Hook::Scope(0)))?;
+        let hooks: Vec<WireHook> = content.read().map_err(|trouble| fail(&trouble, Hook::Scope(0)))?;
+        if let Some(hook) = hooks.iter().find(|hook| is_wanted(&hook.config)) {
+            return Ok(Answer::Hook(Some(Hook::Scope(hook.id))));
+        }
+        if !content.has_next() {
+            break;
+        }
+    }
+    Ok(Answer::Hook(None))
+}
+
+/// An address as it is compared with others.
+fn plain(address: &str) -> String {
+    address.trim_end_matches('/').to_lowercase()
+}
 
 /// Lists the deliveries of a webhook since a moment, the newest first.
 pub(crate) async fn deliveries(client: &Client, hook: Hook, since: Timestamp) -> Result<Answer, Failure> {

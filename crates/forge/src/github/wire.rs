@@ -103,6 +103,21 @@ fn version(file: &str) -> Option<String> {
     is_version.then(|| found.to_owned())
 }
 
+/// A webhook of an organisation or a repository.
+#[derive(Deserialize)]
+pub(crate) struct WireHook {
+    pub(crate) id: u64,
+    #[serde(default)]
+    pub(crate) config: HookConfig,
+}
+
+/// Where a webhook is sent.
+#[derive(Default, Deserialize)]
+pub(crate) struct HookConfig {
+    #[serde(default)]
+    pub(crate) url: String,
+}
+
 /// A page of repositories of an installation.
 #[derive(Deserialize)]
 pub(crate) struct RepositoryPage {

@@ -1,6 +1,7 @@
 //! `actions/runners` of an enterprise, an organisation or a repository.
 
 use crate::call::Call;
+use crate::hash::{hex, sha256};
 use crate::names::Scope;
 use crate::response::{Answer, Refusal};
 use crate::runner::Runner;
@@ -68,19 +69,35 @@ pub(crate) fn generate_jit(state: &mut StandIn, call: &Call<'_>) -> Result<Answe
     Ok(Answer::created(json!({"runner": runner.json(), "encoded_jit_config": runner.jit})))
 }
 
+fn archives(version: &str) -> [(&'static str, String); 2] {
+    ["x64", "arm64"].map(|architecture| (architecture, format!("actions-runner-linux-{architecture}-{version}.tar.gz")))
+}
+
+/// What stands for the content of an archive.
+fn content(file: &str) -> Value {
+    json!({"archive": file})
+}
+
 pub(crate) fn downloads(state: &mut StandIn, _: &Call<'_>) -> Result<Answer, Refusal> {
     let version = &state.minimum_runner;
-    let item = |architecture: &str| {
-        let file = format!("actions-runner-linux-{architecture}-{version}.tar.gz");
+    let item = |(architecture, file): (&str, String)| {
         json!({
             "os": "linux",
             "architecture": architecture,
-            "download_url": format!("{}/downloads/runner/v{version}/{file}", state.address),
+            "download_url": format!("{}/_stand-in/downloads/v{version}/{file}", state.address),
             "filename": file,
-            "sha256_checksum": "0".repeat(64),
+            "sha256_checksum": hex(&sha256(content(&file).to_string().as_bytes())),
         })
     };
-    Ok(json!([item("x64"), item("arm64")]).into())
+    Ok(Value::from(archives(version).map(item).to_vec()).into())
+}
+
+/// An archive that is offered. Everybody may have it.
+pub(crate) fn archive(state: &mut StandIn, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let found = archives(&state.minimum_runner).into_iter().find(|(_, file)| file == call.path("file"));
+    let is_offered = call.path("version").strip_prefix('v') == Some(state.minimum_runner.as_str());
+    let (_, file) = found.filter(|_| is_offered).ok_or_else(Refusal::not_found)?;
+    Ok(content(&file).into())
 }
 
 fn labels_json(runner: &Runner) -> Answer {

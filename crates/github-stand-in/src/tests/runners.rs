@@ -180,3 +180,19 @@ fn labels_can_be_changed_but_those_of_the_system_stay() {
     assert_eq!(lab.refused(&line("DELETE", "/x"), Value::Null), "404 Not Found");
     assert_eq!(lab.send(&line("DELETE", "/c"), Value::Null).at("/total_count"), 1);
 }
+
+#[test]
+fn an_archive_that_is_offered_has_the_checksum_that_is_said() {
+    let mut lab = Lab::new();
+    let listed = lab.get("/orgs/acme/actions/runners/downloads");
+    let found = listed.body.unwrap();
+    for item in found.as_array().unwrap() {
+        let path = item["download_url"].as_str().unwrap().split_once("/_stand-in/").unwrap().1.to_owned();
+        let archive = lab.get(&format!("/_stand-in/{path}")).body.unwrap().to_string();
+        let sum = crate::hash::hex(&crate::hash::sha256(archive.as_bytes()));
+        assert_eq!(item["sha256_checksum"], sum, "{path}");
+        let other = lab.send(&format!("GET /_stand-in/{}", path.replace("/v", "/v9")), Value::Null);
+        assert_eq!(other.status, 404);
+    }
+    assert_eq!(found.as_array().unwrap().len(), 2);
+}

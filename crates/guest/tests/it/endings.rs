@@ -283,3 +283,14 @@ fn a_lost_end_is_said_again() {
     let ended = Scene::start(&plan).ended();
     assert_eq!((ended.power_offs, ended.scene.heard().ends.len()), (1, 2));
 }
+
+#[test]
+fn an_archive_of_a_server_with_an_authority_of_its_own_is_trusted_by_that_and_by_no_other() {
+    let end = ends(&Plan { elsewhere: Some(true), ..Plan::default() }, EndReason::JobCompleted, Step::Job);
+    assert!(end.ran_job);
+    let limits = limits(|limits| limits.prepare_seconds = SHORT);
+    let script = "echo was run".to_owned();
+    let ended = Scene::start(&Plan { elsewhere: Some(false), limits, script, ..Plan::default() }).ended();
+    assert_eq!(ended.end().step, Step::Download);
+    assert!(!ended.output.contains("was run"), "{}", ended.output);
+}

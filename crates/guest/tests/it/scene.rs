@@ -91,6 +91,8 @@ pub(crate) struct Plan {
     pub(crate) sha256: Option<String>,
     /// The program in the archive.
     pub(crate) program: &'static str,
+    /// Whether the archive is at another server than the operator, and whether the guest is told its authority.
+    pub(crate) elsewhere: Option<bool>,
     /// A link in the archive.
     pub(crate) link: Option<(&'static str, &'static str)>,
     pub(crate) remove_credentials_at_job_start: bool,
@@ -119,6 +121,7 @@ impl Default for Plan {
             answers: Vec::new(),
             sha256: None,
             program: "./run.sh",
+            elsewhere: None,
             link: None,
             remove_credentials_at_job_start: false,
             user: None,
@@ -206,12 +209,26 @@ impl Scene {
         }
         let archive = archive(plan);
         let sum: String = digest(&SHA256, &archive).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let archive_server = plan.elsewhere.map(|_| {
+            Operator::start(BTreeMap::from([("/first".to_owned(), vec![(200, String::new(), archive.clone())])]))
+        });
+        let (server, ca) = match &archive_server {
+            Some(server) => (
+                format!("https://127.0.0.1:{}", server.port),
+                plan.elsewhere.filter(|is_told| *is_told).map(|_| server.ca.clone()),
+            ),
+            None => (String::new(), None),
+        };
         let grant = Grant {
             report_token: Secret::new(CANARIES[1].to_owned()),
             jit_config: Secret::new(jit_config()),
             credentials_expire_seconds: plan.credentials_expire_seconds,
             runner: Runner {
-                source: Source::Download { url: "/first".to_owned(), sha256: plan.sha256.clone().unwrap_or(sum) },
+                source: Source::Download {
+                    url: format!("{server}/first"),
+                    sha256: plan.sha256.clone().unwrap_or(sum),
+                    ca,
+                },
                 user: plan.user.clone(),
                 remove_credentials_at_job_start: plan.remove_credentials_at_job_start,
             },

@@ -193,6 +193,13 @@ impl Journal<Notice> for FleetJournal {
             Notice::RunnerVersionTrouble { pool, uid, warning: trouble } => {
                 vec![event(pool.key(POOL), uid, warning, trouble.reason(), trouble.to_string())]
             }
+            Notice::WebhooksRedelivered { pool, uid, asked, given_up } => {
+                let mut note = format!("{asked} deliveries of the webhook failed and are made again");
+                if given_up > 0 {
+                    note = format!("{note}; {given_up} failed too often or are too old, and are left to polls");
+                }
+                vec![event(pool.key(POOL), uid, warning, "WebhooksRedelivered", note)]
+            }
             Notice::QueueNotWritten(why) => {
                 let queue = api::fleet::QUEUE;
                 let line = format!(
@@ -490,6 +497,10 @@ mod tests {
             (
                 Notice::OrphanRunner { pool: name("linux"), uid: "p".into(), owner: "acme".into(), id: 7 },
                 "Warning OrphanRunner: runner 7 of acme was registered by this fleet",
+            ),
+            (
+                Notice::WebhooksRedelivered { pool: name("linux"), uid: "p".into(), asked: 3, given_up: 1 },
+                "Normal WebhooksRedelivered: 3 deliveries of the webhook failed and are made again; 1 failed too often",
             ),
         ] {
             let events = published(&journal, notice);

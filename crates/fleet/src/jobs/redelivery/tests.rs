@@ -82,7 +82,7 @@ fn an_event_is_tried_a_few_times_and_then_left_to_polls() {
             redelivery.listed(&deliveries, at(second));
         }
     }
-    assert_eq!(tried, [110, 170, 470, 1_370]);
+    assert_eq!(tried, [110, 171, 471, 1_371], "never before the list of that moment is there");
     assert_eq!((tried.len(), redelivery.given_up()), (PAUSES.len() + 1, 1));
 }
 
@@ -146,4 +146,20 @@ fn a_flood_of_failures_needs_no_endless_memory_and_nothing_old_is_delivered() {
     assert_eq!((redelivery.failed.len(), redelivery.given_up()), (MOST_KNOWN, 500));
     let asks = redelivery.decide(true, &mut plenty(), at(100 + count + 86_400));
     assert!(redelivered(&asks).is_empty() && redelivery.failed.is_empty());
+}
+
+#[test]
+fn attempts_of_an_earlier_process_count() {
+    let again = |id: u64, second: u64| Delivery { is_redelivery: true, ..delivery(id, "a", second, false) };
+    let accepted = delivery(9, "b", 400, true);
+    let mut redelivery = listed(&[accepted.clone(), again(2, 110), delivery(1, "a", 100, false)], 410);
+    assert!(redelivered(&redelivery.decide(true, &mut plenty(), at(410))).is_empty(), "it was tried once");
+    assert_eq!(redelivered(&redelivery.decide(true, &mut plenty(), at(470 - 1))), [0; 0]);
+    redelivery.decide(true, &mut plenty(), at(470));
+    redelivery.listed(&[], at(470));
+    assert_eq!(redelivered(&redelivery.decide(true, &mut plenty(), at(471))), [1]);
+    let all: Vec<Delivery> =
+        (2..6).map(|id| again(id, 100 + id)).chain([delivery(1, "a", 100, false), accepted]).collect();
+    let redelivery = listed(&all, 410);
+    assert_eq!((redelivery.failed.len(), redelivery.given_up()), (0, 1), "four times");
 }

@@ -79,3 +79,33 @@ async fn deliveries_are_read_page_by_page_only_as_far_as_needed() {
     let found = deliveries(&github, Hook::App, since).await;
     assert_eq!((found.len(), stand_in.count(Method::Get, "/deliveries")), (3, 1));
 }
+
+#[tokio::test]
+async fn the_webhook_that_is_sent_to_an_address_is_found_and_no_other() {
+    const OURS: &str = "https://fleet.example/webhooks/github";
+    let stand_in = start(|_| {});
+    let scope = Scope::Organization("acme".into());
+    let of_scope = stand_in.with(|state, _| {
+        for number in 0..120 {
+            state.add_hook(Some(scope.clone()), &format!("https://other.example/{number}"), None);
+        }
+        state.add_hook(Some(scope.clone()), OURS, None)
+    });
+    let find = |address: Option<&str>| Ask::FindHook { address: address.map(str::to_owned) };
+    let (of_app, person) = (
+        connect(&settings(&stand_in, "acme", app(&stand_in))),
+        connect(&settings(&stand_in, "acme", person(&stand_in))),
+    );
+    assert_eq!(ask(&of_app, find(None)).await, Ok(Answer::Hook(None)), "the App has none");
+    for address in [OURS, "https://Fleet.example/webhooks/github/"] {
+        assert_eq!(ask(&person, find(Some(address))).await, Ok(Answer::Hook(Some(Hook::Scope(of_scope)))));
+    }
+    assert_eq!(ask(&person, find(None)).await, Ok(Answer::Hook(None)), "it may be the webhook of somebody else");
+    assert_eq!(ask(&person, find(Some("https://other.example/no"))).await, Ok(Answer::Hook(None)));
+    stand_in.with(|state, _| state.add_hook(None, OURS, None));
+    for address in [None, Some(OURS)] {
+        assert_eq!(ask(&of_app, find(address)).await, Ok(Answer::Hook(Some(Hook::App))));
+    }
+    let elsewhere = ask(&of_app, find(Some("https://else.example/webhooks/github"))).await;
+    assert_ne!(elsewhere, Ok(Answer::Hook(Some(Hook::App))), "the App's is another one");
+}

@@ -124,6 +124,14 @@ async fn versions_of_the_runner_have_addresses_and_checksums() {
     assert!(found[0].url.starts_with("https://") && found[0].sha256.as_ref().is_some_and(|sum| sum.len() == 64));
 }
 
+/// A guest that downloads from an enterprise server trusts it by the same authorities.
+#[tokio::test]
+async fn a_check_says_which_authorities_the_server_is_trusted_by() {
+    let stand_in = start(|_| {});
+    let Ok(Answer::Checked(checked)) = ask(&organization(&stand_in), Ask::Check).await else { panic!("not checked") };
+    assert_eq!(checked.authorities.as_deref(), Some(stand_in.ca_pem.as_str()));
+}
+
 /// GitHub shows a new runner late.
 #[tokio::test]
 async fn a_runner_that_is_not_shown_yet_is_no_error() {

@@ -39,6 +39,11 @@ struct From {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Owner {
     owner: String,
 }
@@ -81,6 +86,7 @@ pub(super) struct Jobs {
     versions: Family<VersionRole, Gauge>,
     refused: Family<OfVersion, Gauge>,
     webhooks: Gauge,
+    redeliveries: Family<Outcome, Counter>,
     counted: Mutex<Counted>,
 }
 
@@ -109,6 +115,7 @@ impl Jobs {
             versions: register(registry, &metric::FLEET_RUNNER_VERSION, Family::default()),
             refused: register(registry, &metric::FLEET_RUNNER_VERSION_REFUSED, Family::default()),
             webhooks: register(registry, &metric::FLEET_WEBHOOKS_EXPECTED, Gauge::default()),
+            redeliveries: register(registry, &metric::FLEET_WEBHOOK_REDELIVERIES, Family::default()),
             counted: Mutex::default(),
         }
     }
@@ -119,6 +126,11 @@ impl Jobs {
             Notice::JobFigures(figures) => self.show(figures),
             Notice::OrphanRunner { owner, .. } => {
                 self.orphans.get_or_create_owned(&Owner { owner: owner.clone() }).inc();
+            }
+            Notice::WebhooksRedelivered { asked, given_up, .. } => {
+                for (result, count) in [("asked", *asked), ("given-up", *given_up)] {
+                    self.redeliveries.get_or_create_owned(&Outcome { result }).inc_by(count);
+                }
             }
             _ => {}
         }

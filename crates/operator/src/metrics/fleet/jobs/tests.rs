@@ -39,6 +39,8 @@ pub(in crate::metrics::fleet) fn fill(fleet: &Fleet) {
         fleet.record(&Notice::Job(Box::new(milestone)));
     }
     let (pool, uid, owner) = (Name::new("ci", "linux"), String::new(), "acme".to_owned());
+    let redelivered = Notice::WebhooksRedelivered { pool: pool.clone(), uid: uid.clone(), asked: 3, given_up: 1 };
+    fleet.record(&redelivered);
     fleet.record(&Notice::OrphanRunner { pool, uid, owner, id: 7 });
     fleet.record(&Notice::JobFigures(Box::new(figures())));
 }
@@ -62,6 +64,8 @@ fn jobs_are_counted_and_what_is_over_has_no_series() {
         "runner_version_info{pool=\"ci/linux\",version=\"2.331.0\",role=\"canary\"} 1",
         "runner_version_refused_timestamp_seconds{pool=\"ci/linux\",version=\"2.330.0\"} 1795003200",
         "webhooks_expected 1",
+        "webhook_redeliveries_total{result=\"asked\"} 3",
+        "webhook_redeliveries_total{result=\"given-up\"} 1",
     ] {
         assert!(text.contains(&format!("\nvirtpilot_fleet_{line}\n")), "{line}\n{text}");
     }
