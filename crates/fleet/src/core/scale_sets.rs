@@ -58,7 +58,8 @@ pub(super) struct Listening {
     not_before: Moment,
     /// Sessions so far, so that what an earlier one said counts less.
     sessions: u64,
-    since: Timestamp,
+    /// When GitHub was asked first.
+    since: Option<Timestamp>,
     failure: Option<String>,
     /// The scale set that the pool has created before, and does not use any more.
     former: Option<Former>,
@@ -103,9 +104,9 @@ impl Target {
 
 impl Listening {
     /// For these settings of a pool. `round` is larger than that of any listener before.
-    fn new(settings: &Result<Settings, (String, String)>, round: u64, since: Timestamp) -> Listening {
+    fn new(settings: &Result<Settings, (String, String)>, round: u64) -> Listening {
         let wanted = settings.as_ref().ok().and_then(Target::of);
-        Listening { round, wanted, sessions: round, since, ..Listening::default() }
+        Listening { round, wanted, sessions: round, ..Listening::default() }
     }
 
     /// Goes on with other settings, if the scale set is the same.
@@ -128,7 +129,7 @@ impl Listening {
         let is_taken = self.listener.taken_since().is_some_and(|since| change::now::later(since, LAST) <= now);
         let hearing = if is_taken {
             Hearing::Taken
-        } else if self.listener.is_deaf(self.since, now) {
+        } else if self.since.is_some_and(|since| self.listener.is_deaf(since, now)) {
             Hearing::Deaf
         } else if self.set.is_none() {
             Hearing::Unknown
@@ -223,7 +224,7 @@ impl Core {
             }
             let former = self.stop_listening(pool, &api, known);
             self.last_number += 1;
-            let listening = Listening::new(settings, self.last_number, self.now.wall);
+            let listening = Listening::new(settings, self.last_number);
             let scope = settings.as_ref().ok().map(|settings| page(&settings.github));
             return Listening {
                 former: former.filter(|former| Some(&former.record.scope) == scope.as_ref()),
@@ -231,7 +232,7 @@ impl Core {
             };
         }
         self.last_number += 1;
-        Listening::new(settings, self.last_number, self.now.wall)
+        Listening::new(settings, self.last_number)
     }
 
     /// The scale set of a pool, and how the pool hears of its jobs.
@@ -318,6 +319,7 @@ impl Core {
             }
         };
         listening.is_waiting = true;
+        listening.since.get_or_insert(now.wall);
         let round = listening.round;
         self.ask_forge(pool, forge::Ask::ScaleSet(ask), Call::Listen(pool.clone(), round, asked));
     }

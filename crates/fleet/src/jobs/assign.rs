@@ -95,9 +95,8 @@ pub fn assign(observed: &Observed<'_>) -> Assignment {
     // A job that a scale set has told about is placed as the scale set names it.
     let unmet = observed.table.all().filter(|job| needs(job) && !state.twins.contains_key(&job.facts.key));
     let mut queue = Queue::new(unmet, &usage, observed.rules, observed.now.wall);
-    let started = state.started_twins();
     while let Some(job) = queue.take() {
-        if !started.contains(&job.facts.key) {
+        if !state.started.contains(&job.facts.key) {
             let wait = state.place(job);
             state.waits.insert(job.facts.key, wait);
         }
@@ -116,11 +115,18 @@ fn is_offer(job: &Job) -> bool {
     matches!(job.facts.key, JobKey::Request { .. }) && job.is_open() && job.facts.state == State::Waiting
 }
 
+/// Whether GitHub has assigned it to a scale set.
+fn is_assigned(job: &Job) -> bool {
+    matches!(job.facts.key, JobKey::Request { .. }) && job.is_unmet()
+}
+
 struct Granting<'a> {
     observed: &'a Observed<'a>,
     usage: Usage,
     /// Open jobs, with what a scale set calls them.
     twins: BTreeMap<JobKey, JobKey>,
+    /// Requests whose jobs were started, as another source says.
+    started: BTreeSet<JobKey>,
     /// How many jobs of each pool were granted a machine.
     granted: BTreeMap<&'a Name, u32>,
     /// How many jobs each scale set may be assigned beyond those that it is assigned already.
@@ -155,10 +161,20 @@ impl<'a> Granting<'a> {
             }
         }
         running.values().flatten().for_each(|job| usage.add(&job.facts.repository));
+        let twins = twins(observed.table);
+        let is_started = |(job, request): (&JobKey, &JobKey)| {
+            let job = observed.table.get(job).filter(|job| job.facts.state >= State::InProgress);
+            job.map(|_| *request)
+        };
+        let started: BTreeSet<JobKey> = twins.iter().filter_map(is_started).collect();
+        // What GitHub has assigned it gives to a runner, whatever others wait for.
+        let is_assigned = |job: &&Job| is_assigned(job) && !started.contains(&job.facts.key);
+        observed.table.all().filter(is_assigned).for_each(|job| usage.add(&job.facts.repository));
         Granting {
             observed,
             usage,
-            twins: twins(observed.table),
+            twins,
+            started,
             granted: BTreeMap::new(),
             offered: BTreeMap::new(),
             created: BTreeMap::new(),
@@ -167,13 +183,6 @@ impl<'a> Granting<'a> {
             waits: BTreeMap::new(),
             acquire: BTreeMap::new(),
         }
-    }
-
-    /// Requests whose jobs were started, as another source says.
-    fn started_twins(&self) -> BTreeSet<JobKey> {
-        let is_started =
-            |job: &JobKey| self.observed.table.get(job).is_some_and(|job| job.facts.state >= State::InProgress);
-        self.twins.iter().filter(|(job, _)| is_started(job)).map(|(_, request)| *request).collect()
     }
 
     /// A job waits for the same as what the scale set calls it.
@@ -217,7 +226,9 @@ impl<'a> Granting<'a> {
             };
             match found {
                 Ok(wait) => {
-                    self.usage.add(&job.facts.repository);
+                    if !is_assigned(job) {
+                        self.usage.add(&job.facts.repository);
+                    }
                     return wait;
                 }
                 Err(wait) => why = why.or(Some(wait)),

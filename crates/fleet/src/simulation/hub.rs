@@ -48,6 +48,8 @@ pub(super) struct Hub {
     pub(super) registered: u64,
     pub(super) sets: BTreeMap<u64, HubSet>,
     pub(super) assignment: Assignment,
+    /// Nothing is answered.
+    pub(super) is_down: bool,
     /// Nothing of scale sets is answered.
     pub(super) is_service_down: bool,
     pub(super) sessions: u64,
@@ -101,6 +103,9 @@ impl Hub {
 
     /// Carries out a request.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+        if self.is_down {
+            return Err(Failure::Transient("connection refused".into()));
+        }
         match ask {
             Ask::Check => {
                 let authorities = self.authorities.clone();

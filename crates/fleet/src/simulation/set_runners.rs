@@ -173,6 +173,21 @@ fn while_another_listener_has_the_session_other_pools_take_jobs_and_a_condition_
     assert_eq!(site.hypervisor.clones, 1);
 }
 
+/// What was heard before counts from the moment when somebody listens.
+#[test]
+fn a_process_that_begins_while_github_is_down_keeps_the_runners_of_its_set() {
+    let mut site = site(17, Assignment::Automatic, &ALL, &json!({"scaling": {"minReplicas": 1, "maxReplicas": 4}}));
+    site.run_for(40);
+    let before: Vec<u64> = site.hub.runners.keys().copied().collect();
+    (site.hub.is_down, site.hub.is_service_down) = (true, true);
+    site.crash();
+    site.run_for(300);
+    (site.hub.is_down, site.hub.is_service_down) = (false, false);
+    site.run_for(60);
+    let after: Vec<u64> = site.hub.runners.keys().copied().collect();
+    assert_eq!((before.len(), after), (1, before));
+}
+
 /// Runners of the scope are registered as long as the service of scale sets does not answer.
 #[test]
 fn while_the_service_does_not_answer_jobs_run_on_other_runners() {

@@ -201,7 +201,7 @@ fn what_a_scale_set_cannot_run_is_left_to_the_next_pool() {
     case.pools[0].scaling.max_replicas = 3;
     assert_eq!((case.demand(), case.reasons()), (3, vec!["Creating"; 3]), "runners without the scale set run them");
     case.pools[0].hearing = Hearing::Opening;
-    assert_eq!((case.demand(), case.reasons()), (1, vec!["NotAssigned"; 3]));
+    assert_eq!((case.demand(), case.reasons()), (1, vec!["NotAssigned", "NotAssigned", "PoolFull"]));
 }
 
 #[test]
@@ -217,6 +217,17 @@ fn offers_are_acquired_as_far_as_quotas_and_capacity_allow() {
     assert_eq!((acquired(&case), case.reasons()), (vec![1, 2], vec!["NotAssigned", "NotAssigned", "PoolFull"]));
     case.rules.repositories.entry(Repository::new("acme", "shop")).or_default().quota = Some(1);
     assert_eq!((acquired(&case), case.reasons()), (vec![1], vec!["NotAssigned", "Quota", "Quota"]));
+    // One that was acquired waits for room, and counts all the same.
+    case.see(Facts { key: JobKey::Request { scale_set: 7, id: 3 }, ..job(3, "acme/shop", &["pve"]) });
+    case.assigned.insert(7, 1);
+    case.pools[0].room = Some(0);
+    assert_eq!((acquired(&case), case.reasons()), (vec![], vec!["Quota", "Quota", "NoCapacity"]));
+    let mut case = Case { pools: case.pools, rules: case.rules, ..Case::default() };
+    case.pools[0].room = None;
+    for id in 1..=3 {
+        let key = JobKey::Request { scale_set: 7, id };
+        case.see(Facts { key, state: State::Waiting, ..job(id, "acme/shop", &["pve"]) });
+    }
     case.rules.repositories.clear();
     // Another source knows them, too: who has no place here goes elsewhere.
     (1..=3).for_each(|id| case.see(job(id, "acme/shop", &["pve"])));
