@@ -487,7 +487,7 @@ impl Dispatch {
         // The jobs of an enterprise are in no list.
         let is_unlisted = |job: &Job| {
             job.is_unconfirmed(LIST_JOBS.1, now.wall)
-                && payer(objects.pools, &job.facts.repository).is_some_and(|scope| scope.is_enterprise())
+                && payer(objects.pools, &job.facts.repository).is_some_and(Scope::is_enterprise)
         };
         for job in self.table.all().filter(|job| job.is_suspect() || is_unlisted(job)) {
             self.look_ups.entry(job.facts.key).or_insert((job.facts.repository.clone(), Poll::default()));
