@@ -3,7 +3,7 @@
 
 use super::{Failure, Message, ScaleSetEventKind, Session, SessionId, Statistics};
 use jiff::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long GitHub keeps a poll without a message.
@@ -28,8 +28,8 @@ pub struct Listener {
     session: Option<SessionId>,
     /// The last message that was received.
     last: u64,
-    /// Whether it is to be acknowledged.
-    is_open: bool,
+    /// Messages that are not acknowledged yet, with what they offer. One with an offer that waits for room stays: a successor needs it.
+    open: BTreeMap<u64, BTreeSet<u64>>,
     /// Jobs that were offered and not acquired yet.
     offers: BTreeSet<u64>,
     /// How the scale set stood last.
@@ -68,9 +68,9 @@ impl Listener {
         if !wanted.is_empty() {
             return Step::Acquire(session, wanted);
         }
-        match self.is_open {
-            true => Step::Acknowledge(session, self.last),
-            false => Step::Poll(session, self.last),
+        match self.settled() {
+            Some(message) => Step::Acknowledge(session, message),
+            None => Step::Poll(session, self.last),
         }
     }
 
@@ -86,7 +86,9 @@ impl Listener {
     pub fn polled(&mut self, message: Option<&Message>, now: Timestamp) {
         self.went_well(now);
         let Some(message) = message else { return };
-        (self.last, self.is_open, self.statistics) = (message.id, true, Some(message.statistics));
+        (self.last, self.statistics) = (message.id, Some(message.statistics));
+        let offered = message.events.iter().filter(|event| event.kind == ScaleSetEventKind::Available);
+        self.open.insert(message.id, offered.map(|event| event.request).collect());
         for event in &message.events {
             match event.kind {
                 ScaleSetEventKind::Available => self.offers.insert(event.request),
@@ -105,7 +107,9 @@ impl Listener {
     /// The message was acknowledged.
     pub fn acknowledged(&mut self, now: Timestamp) {
         self.went_well(now);
-        self.is_open = false;
+        if let Some(message) = self.settled() {
+            self.open.remove(&message);
+        }
     }
 
     /// A step failed.
@@ -154,6 +158,11 @@ impl Listener {
     /// Whether nothing was heard for so long that jobs may wait unseen: the queue has to be read in another way.
     pub fn is_deaf(&self, started: Timestamp, now: Timestamp) -> bool {
         now > give_up_at(self.heard.unwrap_or(started), POLL.saturating_mul(2), POLL_MARGIN)
+    }
+
+    /// The first message that nobody needs any more.
+    fn settled(&self) -> Option<u64> {
+        self.open.iter().find(|(_, offered)| offered.is_disjoint(&self.offers)).map(|(message, _)| *message)
     }
 
     fn went_well(&mut self, now: Timestamp) {
@@ -213,20 +222,23 @@ mod tests {
         listener.polled(Some(&message(7, &offered)), at(1));
         assert_eq!(listener.next(at(1), &[1, 2].into()), Step::Acquire(id("a"), vec![1, 2]));
         listener.acquired(&[1, 2], at(1));
-        assert_eq!(listener.next(at(1), &none), Step::Acknowledge(id("a"), 7), "the third one waits for room");
-        listener.acknowledged(at(1));
-        assert_eq!(listener.next(at(1), &none), Step::Poll(id("a"), 7));
+        assert_eq!(
+            listener.next(at(1), &none),
+            Step::Poll(id("a"), 7),
+            "the third one waits for room, and a successor hears of it by the same message"
+        );
         assert_eq!(
             listener.next(at(2), &all()),
             Step::Acquire(id("a"), vec![3]),
             "when there is room it is still known"
         );
         listener.polled(Some(&message(8, &[(3, ScaleSetEventKind::Completed("canceled".into(), None))])), at(3));
-        assert_eq!(
-            listener.next(at(3), &all()),
-            Step::Acknowledge(id("a"), 8),
-            "a job that was cancelled is not acquired"
-        );
+        for message in [7, 8] {
+            let what = "a job that was cancelled is not acquired";
+            assert_eq!(listener.next(at(3), &all()), Step::Acknowledge(id("a"), message), "{what}");
+            listener.acknowledged(at(3));
+        }
+        assert_eq!(listener.next(at(3), &all()), Step::Poll(id("a"), 8));
         assert_eq!(listener.statistics().map(|found| found.available), Some(3));
     }
 

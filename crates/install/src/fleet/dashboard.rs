@@ -85,7 +85,10 @@ const JOBS: [Row; 3] = [
                 Look::Time,
                 "decimal",
                 12,
-                &[("sum by (result) (increase(virtpilot_fleet_webhooks_total[1h]))", "{{result}}")],
+                &[
+                    ("sum by (result) (increase(virtpilot_fleet_webhooks_total[1h]))", "{{result}}"),
+                    ("sum by (result) (increase(virtpilot_fleet_webhook_redeliveries_total[1h]))", "again: {{result}}"),
+                ],
             ),
             (
                 "Requests of guests in an hour",
