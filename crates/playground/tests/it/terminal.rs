@@ -23,7 +23,7 @@ fn every_step_of_the_demo_succeeds() {
     let mark = ProcessMark::new("story");
     let output = run(mark.program(virtpilot()).args(["up", "--story", "--hco", "v1beta1"]));
     assert_eq!(output.code, Some(0), "{}\n{}", output.out, output.err);
-    assert_eq!(output.out.matches("  ✓ ").count(), 13 + 6 + 8, "{}", output.out);
+    assert_eq!(output.out.matches("  ✓ ").count(), 13 + 6 + 8 + 5, "{}", output.out);
     let nodes: Vec<&str> =
         output.out.lines().filter_map(|line| line.trim().strip_suffix(" of 3 nodes updated")).collect();
     let expected = [0, 1, 2].map(|done| {
