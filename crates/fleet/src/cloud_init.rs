@@ -66,7 +66,7 @@ pub fn check_delivery(spec: &HypervisorMachineTemplateSpec) -> Result<(), String
         return Ok(());
     };
     if spec.template.kubevirt.is_some() {
-        return Err("cloudInit.delivery GuestAgent is for Proxmox VE; remove it: KubeVirt keeps cloud-init in the VirtualMachine".into());
+        return Err("cloudInit.delivery GuestAgent is for Proxmox VE; remove it: KubeVirt keeps cloud-init in a Secret of the VirtualMachine".into());
     }
     if spec.network.mode != NetworkMode::Dhcp {
         return Err(

@@ -2,6 +2,7 @@
 
 mod object;
 mod requests;
+mod seed;
 #[cfg(test)]
 mod tests;
 
@@ -147,8 +148,14 @@ impl Provider for KubeVirt {
     async fn configure(&self, blueprint: &Blueprint) -> Result<(), Failure> {
         let machine = self.owned(&blueprint.id, &blueprint.owner).await?;
         let mut wanted = machine.clone();
-        object::configure(&mut wanted, blueprint)?;
-        if wanted == machine { Ok(()) } else { self.requests.replace(&wanted).await }
+        let secret = object::configure(&mut wanted, blueprint)?;
+        if wanted == machine {
+            return Ok(());
+        }
+        if let Some(secret) = secret {
+            self.requests.create_seed(&secret).await?;
+        }
+        self.requests.replace(&wanted).await
     }
 
     async fn start(&self, target: &Target) -> Result<(), Failure> {
@@ -183,13 +190,15 @@ impl Provider for KubeVirt {
         self.requests.addresses(&target.id.0).await
     }
 
-    /// The seed is a part of the object, and goes with it.
+    /// The seed is a Secret that the object owns, and goes with it.
     async fn remove_seed(&self, target: &Target) -> Result<(), Failure> {
         self.owned(&target.id, &target.owner).await.map(|_| ())
     }
 
     async fn deliver(&self, _delivery: &Delivery) -> Result<bool, Failure> {
-        Err(Failure::Permanent("KubeVirt keeps cloud-init in the VirtualMachine; remove cloudInit.delivery".into()))
+        Err(Failure::Permanent(
+            "KubeVirt keeps cloud-init in a Secret of the VirtualMachine; remove cloudInit.delivery".into(),
+        ))
     }
 
     async fn list_seeds(&self, _search: &SeedSearch) -> Result<SeedsFound, Failure> {

@@ -1,9 +1,9 @@
 //! A machine as a `VirtualMachine` object, and back.
 
-use crate::kubevirt::NODE;
+use crate::kubevirt::{NODE, seed};
 use crate::record::{self, Record};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, NodeState, Owner, Power, Seen, Template, TemplateRef};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,17 @@ const TAG: &str = "tag.hyperfleet.io/";
 pub(crate) const TEMPLATE: &str = "hyperfleet.io/template";
 /// The name of the volume with the seed.
 const SEED: &str = "virtpilot-seed";
+/// Other fields that give a machine CPUs and memory, below the domain.
+const SIZES: [&str; 6] = [
+    "/cpu/maxSockets",
+    "/memory/maxGuest",
+    "/resources/requests/cpu",
+    "/resources/requests/memory",
+    "/resources/limits/cpu",
+    "/resources/limits/memory",
+];
+/// What tells one machine from another, below the domain.
+const IDENTITY: [&str; 3] = ["/firmware/uuid", "/firmware/serial", "/chassis/serial"];
 
 pub(crate) fn kind() -> ApiResource {
     ApiResource {
@@ -127,6 +138,17 @@ pub(crate) fn choose_template(machines: &[DynamicObject], wanted: &TemplateRef) 
         message: format!("there is no VirtualMachine that is a template and meant by {wanted:?}"),
         remedy: format!("label a VirtualMachine of the namespace with {TEMPLATE}, and name it or its tag ({TAG}NAME)"),
     })?;
+    if !found.data["spec"]["instancetype"].is_null() {
+        let name = id(found).0;
+        return Err(Failure::Configuration {
+            message: format!(
+                "VirtualMachine {name} has spec.instancetype, beside which KubeVirt accepts no CPUs and memory"
+            ),
+            remedy: format!(
+                "remove spec.instancetype of {name}: resources of the HypervisorMachineTemplate take its place"
+            ),
+        });
+    }
     let disk = found.data["spec"]["template"]["spec"]["domain"]["devices"]["disks"][0]["name"].as_str();
     Ok(Template {
         id: id(found),
@@ -158,15 +180,20 @@ pub(crate) fn copy(template: &DynamicObject, blueprint: &Blueprint) -> Result<Dy
     };
     fields.remove("running");
     fields.insert("runStrategy".into(), "Halted".into());
-    spec["template"]["spec"]["hostname"] = blueprint.name.clone().into();
+    let inside = &mut spec["template"]["spec"];
+    inside["hostname"] = blueprint.name.clone().into();
+    IDENTITY.iter().for_each(|path| remove(&mut inside["domain"], path));
+    for interface in list(inside, "/domain/devices/interfaces") {
+        remove(interface, "/macAddress");
+    }
     let mut renamed = BTreeMap::new();
-    for disk in spec["dataVolumeTemplates"].as_array_mut().into_iter().flatten() {
+    for disk in list(&mut spec, "/dataVolumeTemplates") {
         let old = disk["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let new = format!("{}-{old}", blueprint.id.0);
         disk["metadata"]["name"] = new.clone().into();
         renamed.insert(old, new);
     }
-    for volume in spec["template"]["spec"]["volumes"].as_array_mut().into_iter().flatten() {
+    for volume in list(&mut spec, "/template/spec/volumes") {
         let data_volume = volume["dataVolume"]["name"].as_str().map(|name| renamed.get(name).cloned());
         match data_volume {
             Some(Some(new)) => volume["dataVolume"]["name"] = new.into(),
@@ -198,8 +225,21 @@ fn shared(blueprint: &Blueprint, volume: &Value) -> Failure {
     }
 }
 
-/// Brings a machine to its blueprint.
-pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> Result<(), Failure> {
+/// The items of a list, if it is there: an index would add a null, which the API server refuses.
+fn list<'a>(value: &'a mut Value, path: &str) -> impl Iterator<Item = &'a mut Value> {
+    value.pointer_mut(path).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Removes a field, if it is there.
+fn remove(value: &mut Value, path: &str) {
+    let Some((parent, name)) = path.rsplit_once('/') else { return };
+    if let Some(fields) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
+        fields.remove(name);
+    }
+}
+
+/// Brings a machine to its blueprint; the Secret, if there is one, has to exist before.
+pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> Result<Option<Secret>, Failure> {
     let unsupported = |what: &str| Failure::Configuration {
         message: format!("KubeVirt cannot give machine {} {what}", blueprint.id.0),
         remedy: "leave it out, or make it part of the template".into(),
@@ -207,9 +247,13 @@ pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> R
     if blueprint.disk_bytes.is_some() {
         return Err(unsupported("another size of disk"));
     }
+    let secret = blueprint.seed.as_ref().map(|files| seed::secret(machine, &files.files));
     let inside = &mut machine.data["spec"]["template"]["spec"];
-    inside["domain"]["cpu"] = json!({"cores": blueprint.cpus, "sockets": 1, "threads": 1});
+    for (field, count) in [("cores", blueprint.cpus), ("sockets", 1), ("threads", 1)] {
+        inside["domain"]["cpu"][field] = count.into();
+    }
     inside["domain"]["memory"]["guest"] = format!("{}Mi", blueprint.memory >> 20).into();
+    SIZES.iter().for_each(|path| remove(&mut inside["domain"], path));
     if let Some(network) = &blueprint.network {
         if network.vlan.is_some() {
             return Err(unsupported("a VLAN"));
@@ -217,13 +261,19 @@ pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> R
         inside["networks"] = json!([{"name": "default", "multus": {"networkName": network.bridge}}]);
         inside["domain"]["devices"]["interfaces"] = json!([{"name": "default", "bridge": {}}]);
     }
-    if let Some(seed) = &blueprint.seed {
-        let file = |name: &str| seed.files.get(name).cloned();
-        let mut data = json!({"userData": file("user-data").unwrap_or_default()});
-        if let Some(network) = file("network-config") {
-            data["networkData"] = network.into();
+    if let Some(secret) = &secret {
+        // KubeVirt reads the first volume with cloud-init, and no other.
+        let is_other =
+            |volume: &Value| !volume["cloudInitNoCloud"].is_null() || !volume["cloudInitConfigDrive"].is_null();
+        let volumes = inside["volumes"].as_array().into_iter().flatten();
+        let others: Vec<Value> =
+            volumes.filter(|volume| is_other(volume)).map(|volume| volume["name"].clone()).collect();
+        for place in ["/volumes", "/domain/devices/disks"] {
+            if let Some(list) = inside.pointer_mut(place).and_then(Value::as_array_mut) {
+                list.retain(|item| !others.contains(&item["name"]));
+            }
         }
-        put(&mut inside["volumes"], json!({"name": SEED, "cloudInitNoCloud": data}));
+        put(&mut inside["volumes"], json!({"name": SEED, "cloudInitNoCloud": seed::source(secret)}));
         put(&mut inside["domain"]["devices"]["disks"], json!({"name": SEED, "disk": {"bus": "virtio"}}));
     }
     let labels = machine.metadata.labels.get_or_insert_default();
@@ -232,7 +282,7 @@ pub(crate) fn configure(machine: &mut DynamicObject, blueprint: &Blueprint) -> R
     labels.extend(blueprint.tags.iter().map(|tag| (format!("{TAG}{tag}"), String::new())));
     let record = Record { id: blueprint.id.0.clone(), owner: blueprint.owner.clone(), seed: None, is_configured: true };
     machine.metadata.annotations.get_or_insert_default().insert(OWNER.to_owned(), record::encode(&record));
-    Ok(())
+    Ok(secret)
 }
 
 /// Replaces the item with the same name, or adds it.

@@ -6,7 +6,7 @@ use crate::kubevirt::{Settings, object};
 use crate::settings::Limits;
 use fleet::hypervisor::{Failure, GuestNetwork, MachineId};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 const LIST: &str = "/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines";
 const ONE: &str = "/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}";
 const INSTANCE: &str = "/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances/{name}";
+const SECRETS: &str = "/api/v1/namespaces/{namespace}/secrets";
 const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// Nodes that can run machines.
 const SCHEDULABLE: &str = "kubevirt.io/schedulable=true";
@@ -26,6 +27,7 @@ pub(crate) struct Requests {
     namespace: String,
     machines: Api<DynamicObject>,
     instances: Api<DynamicObject>,
+    secrets: Api<Secret>,
     gate: Arc<Gate>,
     report: Report,
     limits: Limits,
@@ -41,7 +43,8 @@ impl Requests {
             ..object::kind()
         };
         let instances = Api::namespaced_with(client.clone(), &namespace, &instance);
-        Requests { client, namespace, machines, instances, gate, report, limits: settings.limits }
+        let secrets = Api::namespaced(client.clone(), &namespace);
+        Requests { client, namespace, machines, instances, secrets, gate, report, limits: settings.limits }
     }
 
     /// Nothing if there is surely no such machine.
@@ -71,6 +74,18 @@ impl Requests {
         let name = machine.metadata.name.clone().unwrap_or_default();
         let made = self.send("POST", LIST, self.machines.create(&PostParams::default(), machine)).await;
         made.map(|_| ()).map_err(|error| failure(error, Some(&name), &format!("creating VirtualMachine {name}")))
+    }
+
+    /// The Secret of a seed; one that exists has the same content.
+    pub(crate) async fn create_seed(&self, secret: &Secret) -> Result<(), Failure> {
+        let name = secret.metadata.name.clone().unwrap_or_default();
+        let Err(error) = self.send("POST", SECRETS, self.secrets.create(&PostParams::default(), secret)).await else {
+            return Ok(());
+        };
+        match failure(error, Some(&name), &format!("creating Secret {name}")) {
+            Failure::Exists(_) => Ok(()),
+            other => Err(other),
+        }
     }
 
     /// The object has its resourceVersion: nobody else's change is lost.
@@ -128,11 +143,12 @@ impl Requests {
     /// The rights that are missing.
     pub(crate) async fn missing_rights(&self) -> Result<Vec<String>, Failure> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
-        let needed = ["get", "list", "create", "update", "patch", "delete"].map(|verb| (verb, "virtualmachines"));
+        let machines = ["get", "list", "create", "update", "patch", "delete"];
+        let machines = machines.map(|verb| (verb, "kubevirt.io", "virtualmachines"));
+        let others = [("get", "kubevirt.io", "virtualmachineinstances"), ("create", "", "secrets")];
         let mut missing = Vec::new();
-        for (verb, resource) in needed.into_iter().chain([("get", "virtualmachineinstances")]) {
-            let attributes =
-                json!({"group": "kubevirt.io", "resource": resource, "verb": verb, "namespace": self.namespace});
+        for (verb, group, resource) in machines.into_iter().chain(others) {
+            let attributes = json!({"group": group, "resource": resource, "verb": verb, "namespace": self.namespace});
             let review = json!({"metadata": {}, "spec": {"resourceAttributes": attributes}});
             let review: SelfSubjectAccessReview = serde_json::from_value(review)
                 .map_err(|error| Failure::Permanent(format!("a review cannot be made: {error}")))?;

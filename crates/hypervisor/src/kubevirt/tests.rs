@@ -22,6 +22,7 @@ type Fault = Box<dyn FnMut(&mut BTreeMap<String, Value>) + Send>;
 #[derive(Default)]
 struct State {
     machines: BTreeMap<String, Value>,
+    secrets: BTreeMap<String, Value>,
     writes: Vec<String>,
     count: u64,
     /// Called with every write before it is carried out.
@@ -45,6 +46,13 @@ fn merge(old: &mut Value, patch: &Value) {
             _ => old[name] = value.clone(),
         }
     }
+}
+
+/// What the webhook of KubeVirt refuses.
+fn is_refused(machine: &Value) -> bool {
+    let volumes = machine["spec"]["template"]["spec"]["volumes"].as_array().into_iter().flatten();
+    let mut texts = volumes.filter_map(|volume| volume["cloudInitNoCloud"]["userData"].as_str());
+    texts.any(|text| text.len() > 2048)
 }
 
 fn answer(state: &mut State, method: &Method, path: &str, body: &Value) -> (u16, Value) {
@@ -80,6 +88,15 @@ fn answer(state: &mut State, method: &Method, path: &str, body: &Value) -> (u16,
             json!({"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": {"name": "run-7"},
                 "status": {"interfaces": [{"mac": "02:00:00:00:00:04", "ipAddresses": ["10.1.0.4", "fe80::1"]}]}}),
         ),
+        ("POST", _) if path.ends_with("/secrets") => {
+            let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+            if state.secrets.contains_key(&name) {
+                return status(409, "AlreadyExists", &name);
+            }
+            state.secrets.insert(name, body.clone());
+            (201, body.clone())
+        }
+        ("POST" | "PUT", _) if is_refused(body) => status(422, "Invalid", &name),
         ("POST", _) => {
             let name = body["metadata"]["name"].as_str().unwrap().to_owned();
             if state.machines.contains_key(&name) {
@@ -181,6 +198,19 @@ async fn found(provider: &KubeVirt) -> Blueprint {
     blueprint(provider.find_template(&TemplateRef::Tag("linux".into())).await.unwrap().remove(0))
 }
 
+/// The Secret that a machine has its seed from.
+fn seed_of(state: &Mutex<State>, machine: &Value) -> Value {
+    let volumes = machine["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let seeds: Vec<&Value> = volumes.iter().filter(|volume| !volume["cloudInitNoCloud"].is_null()).collect();
+    assert_eq!(seeds.len(), 1, "KubeVirt reads the first one only: {volumes:?}");
+    let source = &seeds[0]["cloudInitNoCloud"];
+    let secret = state.lock().unwrap().secrets[source["secretRef"]["name"].as_str().unwrap()].clone();
+    let has_network = secret["stringData"].get("networkdata").is_some();
+    assert_eq!(source["networkDataSecretRef"]["name"] == source["secretRef"]["name"], has_network);
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], machine["metadata"]["uid"], "it goes with its machine");
+    secret
+}
+
 /// P24 for the second provider.
 #[tokio::test]
 async fn a_machine_is_copied_from_a_template_configured_started_and_deleted() {
@@ -198,7 +228,7 @@ async fn a_machine_is_copied_from_a_template_configured_started_and_deleted() {
     let inside = &machine["spec"]["template"]["spec"];
     assert_eq!(machine["spec"]["dataVolumeTemplates"][0]["metadata"]["name"], "run-7-root");
     assert_eq!(inside["volumes"][0]["dataVolume"]["name"], "run-7-root");
-    assert_eq!(inside["volumes"][1]["cloudInitNoCloud"]["userData"], "#cloud-config\n");
+    assert_eq!(seed_of(&state, &machine)["stringData"], json!({"userdata": "#cloud-config\n"}));
     assert_eq!(inside["networks"][0]["multus"]["networkName"], "ci-net");
     assert!(
         machine["spec"].get("running").is_none() && machine["metadata"]["labels"]["hyperfleet.io/template"].is_null()
@@ -264,5 +294,97 @@ async fn what_cannot_be_done_is_said_and_a_missing_kind_is_no_missing_machine() 
     state.lock().unwrap().is_unserved = true;
     for failure in [provider.inspect(&blueprint.id).await.err(), provider.destroy(&target("u-1")).await.err()] {
         assert!(matches!(failure, Some(Failure::Configuration { .. })), "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn cloud_init_data_of_any_size_are_a_secret_that_goes_with_the_machine() {
+    let (state, provider) = server();
+    {
+        let mut state = state.lock().unwrap();
+        let inside = &mut state.machines.get_mut("debian").unwrap()["spec"]["template"]["spec"];
+        inside["volumes"]
+            .as_array_mut()
+            .unwrap()
+            .insert(0, json!({"name": "own", "cloudInitConfigDrive": {"userData": "a"}}));
+        inside["domain"]["devices"]["disks"].as_array_mut().unwrap().push(json!({"name": "own", "cdrom": {}}));
+    }
+    let mut blueprint = found(&provider).await;
+    let long = format!("#cloud-config\n{}", "# a certificate\n".repeat(500));
+    let files =
+        [("user-data", long.clone()), ("network-config", "version: 2\n".into()), ("meta-data", "a: b\n".into())];
+    blueprint.seed.as_mut().unwrap().files = files.map(|(name, text)| (name.to_owned(), text)).into();
+    provider.create(&blueprint).await.unwrap();
+    provider.configure(&blueprint).await.unwrap();
+    let machine = || state.lock().unwrap().machines["run-7"].clone();
+    assert_eq!(seed_of(&state, &machine())["stringData"], json!({"userdata": long, "networkdata": "version: 2\n"}));
+    let disks = &machine()["spec"]["template"]["spec"]["domain"]["devices"]["disks"];
+    let disks: Vec<_> = disks.as_array().unwrap().iter().map(|disk| disk["name"].as_str().unwrap()).collect();
+    assert_eq!(disks, ["root", "virtpilot-seed"]);
+    assert!(!machine().to_string().contains("certificate"), "whoever may read the machine does not read its data");
+
+    // The answer to the next one is lost after the Secret was made.
+    blueprint.seed.as_mut().unwrap().files.insert("user-data".into(), "#cloud-config\n# another token\n".into());
+    let touch = |machines: &mut BTreeMap<String, Value>| {
+        machines.get_mut("run-7").unwrap()["metadata"]["resourceVersion"] = json!("x")
+    };
+    state.lock().unwrap().fault = Some(Box::new(touch));
+    assert!(matches!(provider.configure(&blueprint).await, Err(Failure::Transient(_))));
+    provider.configure(&blueprint).await.unwrap();
+    assert!(seed_of(&state, &machine())["stringData"]["userdata"].as_str().unwrap().contains("another token"));
+    let writes = state.lock().unwrap().writes.clone();
+    assert!(!writes.iter().any(|write| write.contains("seed")), "no Secret is changed or deleted: {writes:?}");
+}
+
+#[tokio::test]
+async fn a_copy_has_an_identity_and_a_size_of_its_own() {
+    let (state, provider) = server();
+    let domain = json!({
+        "cpu": {"cores": 1, "sockets": 8, "maxSockets": 8, "model": "host-passthrough"},
+        "memory": {"guest": "1Gi", "maxGuest": "1Gi"},
+        "resources": {"requests": {"memory": "1Gi", "cpu": "1"}, "limits": {"memory": "1Gi", "cpu": "1", "example.com/gpu": "1"}},
+        "firmware": {"uuid": "5d307ca9", "serial": "e4686d2c", "bootloader": {"efi": {}}},
+        "chassis": {"serial": "abc"},
+        "devices": {"interfaces": [{"name": "default", "masquerade": {}, "macAddress": "02:00:00:00:00:01"}]},
+    });
+    {
+        let mut state = state.lock().unwrap();
+        let spec = &mut state.machines.get_mut("debian").unwrap()["spec"];
+        spec.as_object_mut().unwrap().remove("dataVolumeTemplates");
+        spec["template"]["spec"] =
+            json!({"domain": domain, "volumes": [{"name": "root", "containerDisk": {"image": "disk:1"}}]});
+    }
+    let mut blueprint = found(&provider).await;
+    blueprint.network = None;
+    provider.create(&blueprint).await.unwrap();
+    let made = state.lock().unwrap().machines["run-7"].to_string();
+    assert!(!made.contains("null"), "the API server refuses null in place of a list: {made}");
+    let domain = || state.lock().unwrap().machines["run-7"]["spec"]["template"]["spec"]["domain"].clone();
+    assert_eq!(
+        (&domain()["firmware"], &domain()["chassis"], &domain()["devices"]["interfaces"]),
+        (&json!({"bootloader": {"efi": {}}}), &json!({}), &json!([{"name": "default", "masquerade": {}}])),
+        "no two machines may have the same address or instance id"
+    );
+    provider.configure(&blueprint).await.unwrap();
+    assert_eq!(
+        (&domain()["cpu"], &domain()["memory"], &domain()["resources"]),
+        (
+            &json!({"cores": 4, "sockets": 1, "threads": 1, "model": "host-passthrough"}),
+            &json!({"guest": "2048Mi"}),
+            &json!({"requests": {}, "limits": {"example.com/gpu": "1"}})
+        )
+    );
+}
+
+/// P3 for the second provider.
+#[tokio::test]
+async fn a_template_with_an_instance_type_is_refused_with_a_remedy() {
+    let (state, provider) = server();
+    state.lock().unwrap().machines.get_mut("debian").unwrap()["spec"]["instancetype"] = json!({"name": "u1.small"});
+    match provider.find_template(&TemplateRef::Name("debian".into())).await {
+        Err(Failure::Configuration { message, remedy }) => {
+            assert!(message.contains("spec.instancetype") && remedy.contains("remove spec.instancetype"), "{message}");
+        }
+        other => panic!("{other:?}"),
     }
 }

@@ -121,12 +121,15 @@ fn secret(name: &str) -> Value {
     json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get", "list", "watch"]})
 }
 
-/// In a namespace with machines of KubeVirt.
-fn machines() -> [Value; 2] {
+/// In a namespace with machines of KubeVirt. Whoever may create machines can give them any Secret of the namespace, so that it is no further
+/// right to create Secrets there, which cannot be restricted by name; they are never read, changed or deleted: they go with their machines.
+fn machines() -> [Value; 3] {
     let all = ["get", "list", "create", "update", "patch", "delete"];
     [
         json!({"apiGroups": ["kubevirt.io"], "resources": ["virtualmachines"], "verbs": all}),
         json!({"apiGroups": ["kubevirt.io"], "resources": ["virtualmachineinstances"], "verbs": ["get"]}),
+        // The cloud-init data of a machine.
+        json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
     ]
 }
 

@@ -26,6 +26,11 @@ fn no_secret_but_its_own_is_read_unless_it_is_named() {
     let own = ("Role virtpilot-fleet".to_owned(), own);
     let found = rules(&installed(FleetSettings::default())).into_iter().filter(|(_, rule)| is_about_secrets(rule));
     assert_eq!(found.collect::<Vec<_>>(), std::slice::from_ref(&own));
+    let kubevirt = ["vms".to_owned()].into();
+    let found = rules(&installed(FleetSettings { kubevirt, ..FleetSettings::default() }));
+    let seeds = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]});
+    let found: Vec<_> = found.into_iter().filter(|(_, rule)| is_about_secrets(rule)).collect();
+    assert_eq!(found, [own.clone(), ("Role virtpilot-fleet-machines".to_owned(), seeds)]);
     let secrets = [("ci".to_owned(), "pve-token".to_owned())].into();
     let objects = installed(FleetSettings { secrets, ..FleetSettings::default() });
     let found: Vec<_> = rules(&objects).into_iter().filter(|(_, rule)| is_about_secrets(rule)).collect();
