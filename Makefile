@@ -1,7 +1,7 @@
 # Start with `make demo` and `make test`. Both download and build what they need; later runs are fast.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults fuzz mutants verify-crds update-crds image image-check needs
+.PHONY: help demo test lint bench faults fuzz mutants verify-crds update-crds image image-check guest needs
 
 # Outside the clone, so that all clones on this machine share it.
 CACHE := $(or $(VIRTPILOT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/virtpilot)
@@ -18,6 +18,7 @@ help:
 	@echo 'make update-crds  move the pins to the newest versions that load'
 	@echo 'make image    build the operator as an OCI image layout, without a container engine'
 	@echo 'make image-check  build it twice from scratch, in two folders, and compare the bytes'
+	@echo 'make guest    build the static guest of runner machines, to be copied into their image'
 	@echo 'make mutants  change the THINK crates in small ways and report what no test notices (half an hour; MUTANTS="--package change" for one crate)'
 
 demo: needs
@@ -54,6 +55,9 @@ image: needs
 image-check: needs
 	@$(LOCKED) locked-image-check
 
+guest: needs
+	@$(LOCKED) locked-guest
+
 # Cargo does not distinguish two clones that share a target folder and would use the other's newer build. So only one clone at a
 # time uses it, and the workspace crates are rebuilt when the clone has changed; dependencies are kept.
 LOCK = '$(CARGO_TARGET_DIR)/.clone.lock'
@@ -61,7 +65,7 @@ LOCKED = mkdir -p '$(CARGO_TARGET_DIR)' && { flock --nonblock $(LOCK) true || ec
 	flock $(LOCK) $(MAKE) --no-print-directory
 
 .PHONY: own build locked-test locked-lint locked-bench locked-faults locked-fuzz locked-mutants locked-verify-crds locked-update-crds \
-	locked-image locked-image-check
+	locked-image locked-image-check locked-guest
 own:
 	@if [ "$$(cat '$(CARGO_TARGET_DIR)/.clone' 2>/dev/null)" != '$(CURDIR)' ]; then \
 	  cargo clean --quiet --workspace --locked && echo '$(CURDIR)' > '$(CARGO_TARGET_DIR)/.clone'; \
@@ -117,6 +121,9 @@ locked-image-check: build
 	  CARGO_TARGET_DIR='$(IMAGE)-check/build-'$$number '$(CARGO_TARGET_DIR)/debug/xtask' image '$(IMAGE)-check/'$$number || exit 1; \
 	done
 	@diff -r '$(IMAGE)-check/one' '$(IMAGE)-check/two' && echo 'both images are the same'
+
+locked-guest: build
+	@'$(CARGO_TARGET_DIR)/debug/xtask' guest '$(CARGO_TARGET_DIR)/guest'
 
 # Its version is part of the path, so that another one is built when it changes.
 CARGO_MUTANTS := 27.1.0

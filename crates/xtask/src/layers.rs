@@ -225,7 +225,7 @@ pub(crate) const LAYERS: [Layer; 25] = [
         name: "xtask",
         role: Role::Tool,
         may_use: &["api", "change", "catalog", "install"],
-        what: "`gen`, `tidy`, `image` and `gen-pack`",
+        what: "`gen`, `tidy`, `image`, `guest` and `gen-pack`",
     },
 ];
 

@@ -1,13 +1,15 @@
 //! Repository tasks: `gen` writes generated files, `tidy` checks the architecture, `gen-pack` writes a benchmark asset pack, `fuzz`
-//! runs property tests for a given time, `mutants` tests the tests, `image` and `sbom` make what is released.
+//! runs property tests for a given time, `mutants` tests the tests, `image`, `guest` and `sbom` make what is released.
 
 mod bench_pack;
 mod fuzz;
 mod generated;
+mod guest;
 mod image;
 mod layers;
 mod mutants;
 mod pack;
+mod release;
 mod sbom;
 mod tidy;
 mod workspace;
@@ -21,6 +23,7 @@ const USAGE: &str = "usage: cargo xtask gen            write all generated files
        cargo xtask tidy           check the rules of ARCHITECTURE.md
        cargo xtask gen-pack DIR   write an asset pack of realistic size, for benchmarks and tests
        cargo xtask image DIR      build static release binaries and write them as an OCI image layout
+       cargo xtask guest DIR      build static release binaries of the guest for images of machines
        cargo xtask sbom           print the bill of materials of the binary (CycloneDX)
        cargo xtask fuzz SECONDS   run every property test of the THINK crates for this long
        cargo xtask mutants PROGRAM DIR [ARGUMENT...]
@@ -63,6 +66,7 @@ fn run(arguments: &[&str]) -> anyhow::Result<()> {
         }
         ["gen-pack", folder] => bench_pack::write(Path::new(folder)),
         ["image", folder] => image::write(&Workspace::load()?, Path::new(folder)),
+        ["guest", folder] => guest::write(&Workspace::load()?, Path::new(folder)),
         ["sbom"] => {
             print!("{}", sbom::text(&Workspace::load()?)?);
             Ok(())

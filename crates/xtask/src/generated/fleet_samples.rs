@@ -41,7 +41,7 @@ pub(super) fn files() -> Vec<File> {
         file("pool.yaml", "Five machines on workdays from 08:00 to 18:00 UTC, and two otherwise.", &[pool()]),
         file(
             "runners.yaml",
-            "A runner of GitHub Actions for each queued job, with the token of the Secret github, which the fleet has to be allowed to read: see docs/fleet.md.",
+            "A runner of GitHub Actions for each queued job, with the Secrets of docs/github-runners.md. Jobs run as the user runner of the image; without runner.user they run as root.",
             &[runners()],
         ),
     ]
@@ -91,12 +91,13 @@ fn claim() -> Value {
 }
 
 fn runners() -> Value {
-    let key = |key: &str| json!({"name": "github", "key": key});
+    let key = |name: &str, key: &str| json!({"name": name, "key": key});
     let github = json!({
         "organization": "acme",
         "labels": ["self-hosted", "linux", "x64"],
-        "credentials": {"token": key("token")},
-        "webhookSecrets": [key("webhook")],
+        "credentials": {"app": {"id": "12345", "privateKey": key("github-app", "privateKey")}},
+        "webhookSecrets": [key("github-webhook", "secret")],
+        "runner": {"user": "runner"},
         "quotas": {"eachRepository": 5},
     });
     object(

@@ -1,5 +1,6 @@
 //! An OCI image layout with one layer per platform, the same bytes for the same content.
 
+use crate::release::Binary;
 use anyhow::Context;
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
@@ -15,12 +16,6 @@ pub(super) struct Image {
     pub(super) version: String,
     pub(super) revision: String,
     pub(super) sbom: String,
-}
-
-/// The binary of one platform.
-pub(super) struct Binary {
-    pub(super) architecture: &'static str,
-    pub(super) content: Vec<u8>,
 }
 
 /// The files of a layout by path, and the digest of the image.
