@@ -149,7 +149,7 @@ fn every_object_of_the_predecessor_is_converted_and_every_field_that_is_not_has_
         }
         RunnerPool ci/linux
         # spec.foo is not carried over: it is an example of the predecessor's framework
-        # spec.workload: it is stored; runners are not registered yet
+        # spec.workload: it is stored; runners are registered once its config names credentials
         {
           "apiVersion": "hyperfleet.io/v1alpha1",
           "kind": "RunnerPool",
@@ -186,7 +186,7 @@ fn every_object_of_the_predecessor_is_converted_and_every_field_that_is_not_has_
           }
         }
         MachineClaim ci/one
-        # spec.workloadConfig: it is stored; runners are not registered yet
+        # spec.workloadConfig: it is stored; runners are registered once its config names credentials
         {
           "apiVersion": "hyperfleet.io/v1alpha1",
           "kind": "MachineClaim",

@@ -64,6 +64,6 @@ fn workload(fields: &mut Fields, spec: &mut Map<String, Value>, field: &str) {
     if let Some(config) = fields.take(&format!("{field}.config")) {
         workload["config"] = config;
     }
-    fields.remark(&format!("spec.{field}"), "it is stored; runners are not registered yet");
+    fields.remark(&format!("spec.{field}"), "it is stored; runners are registered once its config names credentials");
     spec.insert(field.into(), workload);
 }
