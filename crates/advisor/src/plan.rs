@@ -352,7 +352,7 @@ pub struct Item {
     /// The nodes that restart, if any may.
     pub restarts: Option<Restarts>,
     /// Why it is not written now.
-    pub hold: Option<String>,
+    pub hold: Option<situation::Hold>,
     /// How it is.
     pub health: Health,
 }

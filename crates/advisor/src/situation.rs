@@ -115,8 +115,8 @@ pub struct CandidateItem {
     pub is_done: bool,
     /// Why it is never done without a review; empty if it may be.
     pub review: BTreeSet<ReviewReason>,
-    /// Why it is not written now, although it may be: its nodes are not ready for a change.
-    pub hold: Option<String>,
+    /// Why it is not written now, although it may be.
+    pub hold: Option<Hold>,
     /// How the object is, once there is nothing to do.
     pub health: Health,
     /// Whether it was written under the approval that holds.
@@ -138,6 +138,15 @@ impl CandidateItem {
         (is_removal && failed.needs.contains(&self.name))
             .then(|| format!("{} needs it until it has changed, which has failed", failed.name))
     }
+}
+
+/// Why an item is not written now, although it may be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hold {
+    /// Why.
+    pub why: String,
+    /// When the maintenance window opens that it waits for; nothing if something else holds it. To wait for a window is no fault.
+    pub opens: Option<Timestamp>,
 }
 
 /// Why something is never done without a review.
@@ -262,6 +271,14 @@ pub struct ItemMemory {
     pub was_done: bool,
     /// What of it people could see that needs a review.
     pub review: BTreeSet<ReviewReason>,
+}
+
+impl ItemMemory {
+    /// Whether it was written, and has not had its effect yet.
+    pub fn is_rolling_out(&self) -> bool {
+        let was_written = self.written.is_some() || (!self.was_done && self.held.is_none());
+        was_written && matches!(self.state, Progress::InProgress | Progress::Failed)
+    }
 }
 
 /// How far an item is.

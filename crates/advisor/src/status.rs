@@ -184,7 +184,8 @@ fn shown(profile: &str, item: &Item, judged: &ItemJudgement) -> advisor::Item {
     let desired_state = compared.wanted.as_ref().and_then(|wanted| wanted.shown.clone());
     let judged_message = Some(judged.message.clone()).filter(|message| !message.is_empty());
     let restarts = item.restarts.as_ref().filter(|_| !item.is_done()).map(ToString::to_string);
-    let hold = item.hold.clone().filter(|why| compared.hold.is_some() && Some(why) != judged_message.as_ref());
+    let hold = item.hold.as_ref().map(|hold| hold.why.clone());
+    let hold = hold.filter(|why| compared.hold.is_some() && Some(why) != judged_message.as_ref());
     let said: Vec<String> = [judged_message.or(restarts), hold, compared.note.clone()].into_iter().flatten().collect();
     let message = Some(said.join("; ")).filter(|message| !message.is_empty());
     advisor::Item {

@@ -112,6 +112,11 @@ impl OpenWatch {
         self.progress = Progress::Down;
     }
 
+    /// Whether it does not reach the server.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.progress, Progress::Down)
+    }
+
     /// It lists again.
     pub fn list_again(&mut self) {
         self.progress = Progress::Unlisted;

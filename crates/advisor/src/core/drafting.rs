@@ -4,15 +4,15 @@ use super::comparing::{Aim, Found, Work};
 use super::managed::{Managed, Wants};
 use super::{Core, Timer};
 use crate::health;
-use crate::overrides::Hold;
+use crate::overrides;
 use crate::plan::{Compared, Item, Plan, Terms, Unplanned, left, left_hyperconverged, never_deleted, removed, shared};
-use crate::situation::{Draft, Health, Progress, continues};
+use crate::situation::{Draft, Health, Hold, ItemMemory, Progress, continues};
 use api::advisor::{Operation, Remediation};
+use catalog::Query;
 use catalog::profile::{self, Profile, ProfileWants, WantedItem, WantedResult};
 use catalog::rollout::Change;
-use catalog::{Pool, Query};
-use change::restarts::{NodeEffect, Scope};
-use change::{Impact, Key, Restarts};
+use change::restarts::NodeEffect;
+use change::{Impact, Key};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,8 +80,8 @@ fn hold_for_skipped(items: &mut [Item]) {
             _ => None,
         });
         if let Some(why) = why {
-            item.compared.hold = Some(Hold { why: why.clone(), until: None });
-            item.hold = Some(why);
+            item.compared.hold = Some(overrides::Hold { why: why.clone(), until: None });
+            item.hold = Some(Hold { why, opens: None });
         }
     }
 }
@@ -371,13 +371,24 @@ impl Core {
                 key,
                 compared,
             };
+            // What is replaced goes in the rollout of its replacement, which has begun.
+            let follows = items.last().is_some_and(|last: &Item| {
+                let memory = self.profiles.get(name).and_then(|managed| managed.memory.items.get(&last.name));
+                planned.joins.is_some() && last.is_done() && memory.is_some_and(ItemMemory::is_rolling_out)
+            });
             let is_complete_item = match planned.is_done() {
                 true if planned.compared.is_skipped => true,
                 true => self.find_health(&mut planned, remembered.map(|(state, _)| state)),
                 false => self.find_restarts(name, &mut planned),
             };
+            if follows {
+                planned.hold = None;
+            }
+            if !planned.is_done() {
+                planned.hold = self.outdated(impact).or(planned.hold);
+            }
             if let Some(hold) = planned.compared.hold.clone().filter(|hold| self.holds(name, hold)) {
-                planned.hold = Some(hold.why);
+                planned.hold = Some(Hold { why: hold.why, opens: None });
             }
             if let Some(work) = self.profiles.get_mut(name).and_then(|managed| managed.work.get_mut(&planned.name)) {
                 work.is_watched_closely = planned.is_done()
@@ -421,7 +432,7 @@ impl Core {
     }
 
     /// Whether users still do not want an object to be written.
-    fn holds(&mut self, name: &str, hold: &Hold) -> bool {
+    fn holds(&mut self, name: &str, hold: &overrides::Hold) -> bool {
         let until = hold.until.filter(|until| *until > self.now.wall);
         if let Some(until) = until {
             self.timers.set(Timer::Resume(name.to_owned()), self.now.moment_of(until));
@@ -501,37 +512,5 @@ impl Core {
                 false
             }
         }
-    }
-
-    /// Why nodes are not to restart for an item now. A removal may be what repairs a pool, and so may another content of an object that a pool
-    /// is rolling out. The error names rendered configurations to read first.
-    fn hold(&self, item: &Item, restarts: &Restarts) -> Result<Option<String>, BTreeSet<String>> {
-        if item.impact != Impact::High || item.compared.is_removal {
-            return Ok(None);
-        }
-        let is_concerned = |pool: &&Pool| match &restarts.scope {
-            Scope::Pools(names) => names.contains(&pool.name),
-            Scope::Selected | Scope::Cluster => true,
-        };
-        let [before, after] = &item.compared.contributions;
-        let (mut holding, mut unread) = (None, BTreeSet::new());
-        for pool in self.surroundings.pools().values().filter(is_concerned) {
-            let Some(why) = pool.why_not_ready() else { continue };
-            let may_repair = match before {
-                Some(before) => health::may_repair(
-                    &item.key,
-                    [before, after.as_ref().unwrap_or(before)],
-                    pool,
-                    &self.readings.configurations,
-                ),
-                None => Ok(false),
-            };
-            match may_repair {
-                Ok(true) => {}
-                Ok(false) => holding = holding.or(Some(format!("{why}; it is written when the pool is ready"))),
-                Err(needed) => unread.extend(needed),
-            }
-        }
-        if unread.is_empty() { Ok(holding) } else { Err(unread) }
     }
 }

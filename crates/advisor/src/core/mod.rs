@@ -3,6 +3,7 @@
 mod advertising;
 mod comparing;
 mod drafting;
+mod holding;
 mod managed;
 mod observing;
 mod reads;

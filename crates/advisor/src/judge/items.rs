@@ -1,6 +1,6 @@
 //! How far each item of a plan is, and which one is written next.
 
-use crate::situation::{Approved, Candidate, CandidateItem, Health, ItemMemory, Progress, Situation};
+use crate::situation::{Approved, Candidate, CandidateItem, Health, Hold, ItemMemory, Progress, Situation};
 use change::now::later;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub struct Walk {
     pub deadline: Option<Timestamp>,
     /// Whether one is held for long, and nothing limits that.
     pub is_held_for_long: bool,
+    /// Whether one waits for a maintenance window.
+    pub waits_for_window: bool,
 }
 
 /// Looks at all items; without an approval nothing is written.
@@ -75,13 +77,19 @@ pub fn walk(situation: &Situation<'_>, plan: &Candidate, approved: Option<&Appro
                 }
                 Some(_) if let Some(why) = &dependency => (Progress::Pending, why.clone(), None),
                 Some(_) if let Some(why) = &item.failure => {
-                    walk.retry = walk.retry.or((!must_wait).then_some(index));
+                    walk.retry = walk.retry.or((!must_wait && item.hold.is_none()).then_some(index));
                     (Progress::Failed, why.clone(), None)
                 }
                 Some(_) if must_wait => (Progress::Pending, "it waits for the items before it".to_owned(), None),
-                Some(_) if let Some(why) = &item.hold => {
-                    held = Some(before.and_then(|before| before.held).unwrap_or(situation.now));
-                    let (state, message) = hold(situation, why, held.unwrap_or(situation.now), &mut walk);
+                Some(_) if let Some(Hold { why, opens: Some(opens) }) = &item.hold => {
+                    walk.wake(*opens);
+                    walk.waits_for_window = true;
+                    (Progress::Pending, why.clone(), None)
+                }
+                Some(_) if let Some(Hold { why, opens: None }) = &item.hold => {
+                    let since = before.and_then(|before| before.held).unwrap_or(situation.now);
+                    held = Some(since);
+                    let (state, message) = hold(situation, why, since, &mut walk);
                     (state, message, None)
                 }
                 Some(_) => {
@@ -210,7 +218,8 @@ fn text(wait: std::time::Duration) -> String {
 mod tests {
     use super::walk;
     use crate::situation::{
-        Candidate, CandidateItem, Draft, Health, Memory, Progress, Request, RequestedAction, ReviewReason, Situation,
+        Candidate, CandidateItem, Draft, Health, Hold, Memory, Progress, Request, RequestedAction, ReviewReason,
+        Situation,
     };
     use change::Digest;
     use jiff::Timestamp;
@@ -236,7 +245,8 @@ mod tests {
 
     #[test]
     fn what_is_replaced_waits_until_its_replacement_is_written_also_after_a_failure() {
-        let replacement = CandidateItem { hold: Some("its pool is degraded".into()), ..item("new") };
+        let replacement =
+            CandidateItem { hold: Some(Hold { why: "its pool is degraded".into(), opens: None }), ..item("new") };
         let review = BTreeSet::from([ReviewReason::Removes]);
         let former = CandidateItem { joins: Some("new".into()), review, ..item("former") };
         let failed = CandidateItem { failure: Some("refused".into()), ..item("other") };

@@ -22,6 +22,8 @@ use std::time::Duration;
 pub const MOST_CORRECTIONS: usize = 5;
 /// The reason of a plan whose next item waits for long before it is written.
 pub const HELD_FOR_LONG: &str = "WaitingForLong";
+/// The reason of a plan whose next item waits for a maintenance window.
+pub const WAITS_FOR_WINDOW: &str = "WaitingForWindow";
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is to be known of a profile now, and to be done.
@@ -187,7 +189,8 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
             (Phase::InProgress, HELD_FOR_LONG, message)
         }
         (true, true) if current.is_empty() => {
-            (Phase::InProgress, "Waiting", pending.into_iter().next().unwrap_or_default())
+            let reason = if found.waits_for_window { WAITS_FOR_WINDOW } else { "Waiting" };
+            (Phase::InProgress, reason, pending.into_iter().next().unwrap_or_default())
         }
         (true, true) => (Phase::InProgress, "Applying", current.join("; ")),
         (false, true) if situation.request.continues && !current.is_empty() => {

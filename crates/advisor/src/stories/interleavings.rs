@@ -12,6 +12,8 @@ use std::time::Duration;
 
 const SEEDS: u64 = 1_200;
 const ACTS: usize = 7;
+/// Watches that are lost; the first one is every watch.
+const WATCHED: [&str; 5] = ["", "HyperConverged", "HyperConverged", "MachineConfigPool", "VirtPlatformConfig"];
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Somebody edits a target: the fields of the profile, a field of somebody else, or everything.
@@ -132,7 +134,7 @@ fn simulate(seed: u64, bed: &mut TestBed) {
     }
     let mut backup = None;
     for _ in 0..ACTS {
-        match random.below(14) {
+        match random.below(16) {
             0..=3 => edit_target(bed, random),
             4 => bed.edit(HCO, &json!({"spec": {"limit": random.below(3)}})),
             5..=9 => edit_spec(bed, random),
@@ -141,6 +143,8 @@ fn simulate(seed: u64, bed: &mut TestBed) {
                 None => backup = Some(bed.server.clone()),
                 Some(backup) => restore(bed, &backup),
             },
+            13 => bed.lose_watch(random.pick(&WATCHED)),
+            14 => bed.list_again(),
             _ if random.chance(30) => bed.upgrade(),
             _ => bed.restart(),
         }
@@ -154,6 +158,7 @@ fn simulate(seed: u64, bed: &mut TestBed) {
     }
     bed.line("peace");
     bed.faults.clear();
+    bed.list_again();
     bed.edit("MachineConfigPool worker", &json!({"spec": {"paused": false}}));
     bed.run_for(2 * HOUR);
     bed.line("silence");

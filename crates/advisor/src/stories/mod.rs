@@ -16,6 +16,7 @@ mod removals;
 mod strange_statuses;
 mod two_profiles;
 mod versions;
+mod windows;
 
 use crate::testing::bed::TestBed;
 

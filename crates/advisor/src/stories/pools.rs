@@ -163,6 +163,31 @@ fn a_change_of_the_very_object_that_degraded_its_pool_is_written_to_repair_it() 
 }
 
 #[test]
+fn a_removal_waits_while_its_pool_follows_somebody_elses_change() {
+    for is_degraded in [false, true] {
+        let mut bed = TestBed::new();
+        bed.complete();
+        bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
+        bed.run();
+        assert_eq!(bed.item("args")["operation"], "Delete");
+        if is_degraded {
+            bed.edit("Node w0", &fails(&json!("true")));
+        }
+        roll(&mut bed, "quiet");
+        bed.run_for(2 * MINUTE);
+        bed.approve();
+        bed.run_for(MINUTE);
+        let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
+        let expected = if is_degraded { "pool worker is degraded" } else { "pool worker is updating" };
+        assert!(message.starts_with(expected), "{message}: {}", bed.lines.concat());
+        assert!(bed.stored(OBJECTS[0]).is_some());
+        bed.edit("Node w0", &fails(&Value::Null));
+        bed.run_for(6 * HOUR);
+        assert_eq!((bed.phase().as_str(), bed.restarts_of("w0")), ("Completed", 3), "{}", bed.lines.concat());
+    }
+}
+
+#[test]
 fn what_degraded_a_pool_can_be_rolled_back() {
     let mut bed = TestBed::new();
     bed.edit("Node w0", &fails(&json!("true")));

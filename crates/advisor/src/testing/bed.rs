@@ -174,11 +174,23 @@ impl TestBed {
 
     /// The server does not answer for a while, and every watch is lost.
     pub(crate) fn lose_watches(&mut self, time: Duration) {
-        self.line("every watch is lost");
-        self.watches.values_mut().for_each(OpenWatch::lose);
+        self.lose_watch("");
         self.run_for(time);
-        self.watches.values_mut().for_each(OpenWatch::list_again);
+        self.list_again();
         self.run();
+    }
+
+    /// Watches of this kind are lost, until they list again; without a kind all of them.
+    pub(crate) fn lose_watch(&mut self, kind: &str) {
+        self.line(&format!("watches are lost: {kind}"));
+        let lost = self.watches.iter_mut().filter(|(target, _)| kind.is_empty() || target.kind.kind == kind);
+        lost.for_each(|(_, watch)| watch.lose());
+    }
+
+    /// All watches list again that were lost.
+    pub(crate) fn list_again(&mut self) {
+        self.line("what was lost is listed again");
+        self.watches.values_mut().filter(|watch| watch.is_lost()).for_each(OpenWatch::list_again);
     }
 
     /// A new process of another release.

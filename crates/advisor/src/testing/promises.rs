@@ -18,8 +18,14 @@ pub(crate) struct Promises {
     /// What the spec of a profile says of approval, and how often a person has changed that.
     last_act: BTreeMap<String, (api::advisor::Action, Option<String>)>,
     approvals: BTreeMap<String, usize>,
+    /// The inputs of these plans.
+    inputs: BTreeMap<String, BTreeMap<String, String>>,
     /// The specs as the core knows them.
     known: BTreeMap<String, VirtPlatformConfigSpec>,
+    /// The HyperConverged as the core knows it.
+    hco: Value,
+    /// The kinds whose watch the core knows to be lost.
+    lost: BTreeSet<String>,
     /// The profile, the plan and the item of each write that is on its way, by object.
     sent: BTreeMap<String, (String, String)>,
     /// The statuses on the server.
@@ -62,13 +68,37 @@ impl Promises {
     /// The core gets to know this.
     pub(crate) fn delivered(&mut self, events: &[Event]) {
         for event in events {
-            if let Event::Watched(target, WatchEvent::Present { name, body: Body::Whole(object), .. }) = event
-                && target.kind.kind == "VirtPlatformConfig"
-            {
-                let spec = serde_json::from_value(object["spec"].clone()).expect("it can be read");
-                self.known.insert(name.clone(), spec);
+            let Event::Watched(target, event) = event else { continue };
+            match event {
+                WatchEvent::Present { body: Body::Whole(object), name, .. }
+                    if target.kind.kind == "VirtPlatformConfig" =>
+                {
+                    let spec = serde_json::from_value(object["spec"].clone()).expect("it can be read");
+                    self.known.insert(name.clone(), spec);
+                }
+                WatchEvent::Present { body: Body::Whole(object), .. } => self.hco.clone_from(object),
+                WatchEvent::Lost { .. } => drop(self.lost.insert(target.kind.kind.clone())),
+                WatchEvent::Listed { .. } => drop(self.lost.remove(&target.kind.kind)),
+                _ => {}
             }
         }
+    }
+
+    /// What the core knows is not outdated, as it may be while nobody watches it.
+    fn check_watches(&self, write: &Write) {
+        for kind in ["VirtPlatformConfig", "HyperConverged"] {
+            assert!(!self.lost.contains(kind), "nobody watches objects of the kind {kind}: {write:?}");
+        }
+        let restarts = write.key.kind.kind == "MachineConfig";
+        assert!(!restarts || !self.lost.contains("MachineConfigPool"), "nobody watches the pools: {write:?}");
+    }
+
+    /// What the approved plan is derived from is so now.
+    fn check_inputs(&self, write: &Write, digest: &str) {
+        let limit = &self.hco["spec"]["limit"];
+        let limit = if limit.is_null() { "not set".to_owned() } else { limit.to_string() };
+        let approved = self.inputs.get(digest).and_then(|inputs| inputs.get("limit"));
+        assert!(approved.is_none_or(|approved| *approved == limit), "{approved:?} is {limit} now: {write:?}");
     }
 
     /// The core sends this.
@@ -79,10 +109,12 @@ impl Promises {
         let Some(approved) = status.approved.as_ref() else {
             panic!("an approval is recorded before a write: {write:?}\n{status:#?}")
         };
-        if let Some(digest) = &spec.approved_plan
-            && !spec.bypass_optimistic_lock
-            && spec.remediation != Some(Remediation::Automatic)
-        {
+        let corrects = spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic);
+        self.check_watches(write);
+        if !corrects {
+            self.check_inputs(write, &approved.digest);
+        }
+        if let Some(digest) = spec.approved_plan.as_ref().filter(|_| !corrects) {
             assert_eq!(approved.digest, *digest, "the plan that the spec names is written, and no other");
         }
         self.sent.insert(write.key.to_string(), (profile, approved.digest.clone()));
@@ -96,6 +128,8 @@ impl Promises {
     /// A new process knows nothing.
     pub(crate) fn restart(&mut self) {
         self.known.clear();
+        self.lost.clear();
+        self.hco = Value::Null;
     }
 
     /// The server was restored and has these objects: what was written since is not written.
@@ -170,6 +204,8 @@ impl Promises {
             let diffs = status.items.iter().map(|item| (item.name.clone(), item.diff.clone().unwrap_or_default()));
             // The first time it is shown it is what it was approved as; later its items are done one after the other.
             self.shown.entry(digest.clone()).or_insert_with(|| diffs.collect());
+            let inputs = status.inputs.iter().map(|input| (input.name.clone(), input.value.clone()));
+            self.inputs.entry(digest.clone()).or_insert_with(|| inputs.collect());
         }
         self.statuses.insert(write.key.name.clone(), status);
     }

@@ -5,6 +5,9 @@ use crate::situation::RequestedAction;
 use change::Digest;
 use serde_json::json;
 
+/// So long a window is closed: for longer than an item may be held.
+const CLOSED: i64 = 5_400;
+
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
@@ -28,6 +31,8 @@ pub(super) enum Event {
     Upgrade,
     Refuse(usize),
     Pool(Pool),
+    /// Somebody sets a maintenance window, which opens later.
+    CloseWindow,
     Pause,
     Lack(Lack),
     Hour,
@@ -101,9 +106,10 @@ impl Scene {
         let common = ALL.into_iter().filter(is_common);
         match self {
             Scene::Independent => ALL.to_vec(),
-            Scene::Needs => common.chain([Event::Pause, Event::Limit]).collect(),
+            Scene::Needs => common.chain([Event::Pause, Event::CloseWindow, Event::Limit]).collect(),
             Scene::Replaces => common
-                .chain([Event::Pause, Event::Edit(DOUBLE), Event::Revert(DOUBLE), Event::Refuse(DOUBLE)])
+                .chain([Event::Pause, Event::CloseWindow])
+                .chain([Event::Edit(DOUBLE), Event::Revert(DOUBLE), Event::Refuse(DOUBLE)])
                 .collect(),
         }
     }
@@ -113,7 +119,7 @@ impl Event {
     pub fn cause(self) -> Cause {
         match self {
             Event::Edit(_) | Event::Revert(_) | Event::Input | Event::Upgrade => Cause::World,
-            Event::Refuse(_) | Event::Pool(_) | Event::Pause => Cause::Waiting,
+            Event::Refuse(_) | Event::Pool(_) | Event::CloseWindow | Event::Pause => Cause::Waiting,
             Event::Lack(_) => Cause::Facts,
             Event::Hour | Event::Restart => Cause::Time,
             _ => Cause::Spec,
@@ -194,7 +200,12 @@ impl World {
             Event::Input => self.input = 1 - self.input,
             Event::Upgrade => self.release = 1,
             Event::Refuse(object) => self.refused[object] = !self.refused[object],
-            Event::Pool(pool) => self.pool = pool,
+            // A rollout that fails is the same one.
+            Event::Pool(pool) => {
+                self.rolls_ours &= self.pool != Pool::Ready && pool != Pool::Ready;
+                self.pool = pool;
+            }
+            Event::CloseWindow => self.closed_until = self.now + CLOSED,
             Event::Pause => self.is_paused = true,
             Event::Lack(lack) => self.lacks = lack,
             // What has failed is tried again after a while, and a pause is over.

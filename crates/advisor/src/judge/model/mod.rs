@@ -12,7 +12,7 @@ use api::advisor::Phase;
 use events::{Cause, Event};
 use lawful::{PHASES, Transition};
 use std::collections::BTreeSet;
-use world::{Pool, SETTINGS, Scene, Step, World};
+use world::{NODES, Pool, SETTINGS, Scene, Step, World};
 
 /// The advisor alone takes no more steps than these between two events.
 const STEPS: usize = 12;
@@ -146,6 +146,9 @@ fn everything_that_can_happen_settles_and_never_writes_what_was_not_approved() {
     for scene in [Scene::Needs, Scene::Replaces] {
         explore(&mut found, after(scene, &[]), 3);
         explore(&mut found, after(scene, &[Event::ApproveShown, Event::Pool(Pool::Ready)]), 3);
+        // What was refused is tried again, and what waits for a window is written.
+        explore(&mut found, after(scene, &[Event::Refuse(NODES), Event::ApproveShown]), 2);
+        explore(&mut found, after(scene, &[Event::CloseWindow, Event::ApproveShown]), 3);
     }
     let size = (found.visited.len(), found.judgements, found.writes);
     println!("{} worlds, {} judgements, {} writes", size.0, size.1, size.2);

@@ -68,12 +68,17 @@ impl World {
         assert!(!is_again, "an item is written once for one approval: {self:#?}");
     }
 
-    /// Nodes do not restart while their pool is not ready, unless something is removed or may repair it, and what users have paused is left alone.
+    /// Nodes restart, also for a removal, while their pool is ready and a window is open; the pool is not ready while it rolls out what this may
+    /// repair, and what is replaced goes in the rollout of its replacement. What users have paused is left alone.
     fn check_hold(&self, line: Line) {
-        let is_created = line.object == NODES && line.wanted.is_some() && self.objects[NODES] == FOUND;
-        let restarts = is_created && self.scene != Scene::Independent;
-        assert!(!restarts || self.pool == Pool::Ready, "no other node restarts: {self:#?}");
         assert!(line.object != SETTINGS || !self.is_paused, "what is paused is not written: {self:#?}");
+        if line.object == SETTINGS || self.scene == Scene::Independent {
+            return;
+        }
+        let is_joined = line.joins && self.rolls_ours;
+        let may_repair = self.rolls_ours && line.object == NODES && self.objects[NODES] != FOUND;
+        assert!(self.pool == Pool::Ready || is_joined || may_repair, "no other node restarts: {self:#?}");
+        assert!(self.window().is_none() || is_joined, "nodes restart in a window: {self:#?}");
     }
 
     /// Items are written one after the other, each when those before it are healthy.
@@ -108,7 +113,9 @@ impl World {
         let is_applying = judgement.phase == Phase::InProgress && self.action == RequestedAction::Apply;
         let is_refused = self.refused[DOUBLE] || self.outcomes[DOUBLE] == Outcome::Failed;
         let is_replaced = self.wanted(NODES) == Some(self.objects[NODES]) && self.objects[NODES] != EDITED;
-        if self.scene == Scene::Replaces && is_applying && is_replaced && !is_refused && self.objects[DOUBLE] != FOUND {
+        let is_held = self.lines().into_iter().any(|line| line.object == DOUBLE && self.hold(line).is_some());
+        let is_left = self.scene == Scene::Replaces && is_applying && is_replaced && self.objects[DOUBLE] != FOUND;
+        if is_left && !is_refused && !is_held {
             panic!("nodes restart twice: {self:#?}");
         }
         // Waiting alone changes nothing before it wakes.

@@ -3,7 +3,7 @@
 use crate::judge::items::ItemJudgement;
 use crate::judge::{Judgement, judge};
 use crate::situation::{
-    Approved, Candidate, CandidateItem, Draft, Health, ItemMemory, Memory, Progress, Request, RequestedAction,
+    Approved, Candidate, CandidateItem, Draft, Health, Hold, ItemMemory, Memory, Progress, Request, RequestedAction,
     ReviewReason, Shown, Situation, WantedContent,
 };
 use api::advisor::Phase;
@@ -68,6 +68,10 @@ pub(super) struct World {
     pub scene: Scene,
     pub objects: [u8; 3],
     pub pool: Pool,
+    /// Whether what the pool rolls out is the first object as it is, or its removal.
+    pub rolls_ours: bool,
+    /// Until when the maintenance window is closed.
+    pub closed_until: i64,
     pub input: u8,
     pub release: u8,
     /// The objects of which writes are refused.
@@ -140,6 +144,8 @@ impl World {
             scene,
             objects: [FOUND, FOUND, u8::from(scene == Scene::Replaces)],
             pool: Pool::Ready,
+            rolls_ours: false,
+            closed_until: 0,
             input: 0,
             release: 0,
             refused: [false; 3],
@@ -241,13 +247,26 @@ impl World {
     }
 
     /// Why an item is not written now.
-    pub fn hold(&self, line: Line) -> Option<&'static str> {
-        // What exists may be what is rolled out, and another content may repair the pool.
-        let restarts = line.object == NODES && line.wanted.is_some() && self.scene != Scene::Independent;
-        if restarts && self.objects[NODES] == FOUND && self.pool != Pool::Ready {
-            return Some("its pool is not ready");
+    pub fn hold(&self, line: Line) -> Option<Hold> {
+        let held = |why: &str| Some(Hold { why: why.to_owned(), opens: None });
+        if line.object == SETTINGS {
+            return held("it is paused").filter(|_| self.is_paused);
         }
-        (line.object == SETTINGS && self.is_paused).then_some("it is paused")
+        let replacement = self.memory.items.get(NAMES[NODES]).filter(|_| line.joins);
+        let is_replaced = self.wanted(NODES) == Some(self.objects[NODES]);
+        let follows = is_replaced && replacement.is_some_and(ItemMemory::is_rolling_out);
+        // What exists may be what is rolled out, and another content or its removal may repair the pool.
+        let may_repair = line.object == NODES && self.objects[NODES] != FOUND && self.rolls_ours;
+        match self.scene == Scene::Independent || follows {
+            true => None,
+            false if self.pool != Pool::Ready && !may_repair => held("its pool is not ready"),
+            false => self.window().map(|opens| Hold { why: "no window is open".to_owned(), opens: Some(opens) }),
+        }
+    }
+
+    /// When the maintenance window opens; nothing if it is open.
+    pub fn window(&self) -> Option<Timestamp> {
+        (self.now < self.closed_until).then(|| Timestamp::from_second(self.closed_until).unwrap())
     }
 
     fn item(&self, line: Line) -> CandidateItem {
@@ -267,7 +286,7 @@ impl World {
             is_missing: object == NODES && wanted.is_some() && self.objects[object] == FOUND,
             is_done,
             review: self.review(line),
-            hold: self.hold(line).filter(|_| !is_done).map(str::to_owned),
+            hold: self.hold(line).filter(|_| !is_done),
             health: match self.pool {
                 Pool::Rolling if is_done && follows => Health::Progressing("rolling".into()),
                 Pool::Degraded if is_done && follows => Health::Degraded("degraded".into()),
@@ -445,7 +464,7 @@ impl World {
         self.outcomes[line.object] = Outcome::Written;
         // Nodes follow at once, and take their time.
         if line.object != SETTINGS && self.scene != Scene::Independent && self.pool == Pool::Ready {
-            self.pool = Pool::Rolling;
+            (self.pool, self.rolls_ours) = (Pool::Rolling, line.object == NODES);
         }
         if let Some(approved) = self.memory.approved.as_ref().filter(|_| !self.corrects && !self.bypasses) {
             self.ghosts.written.insert((approved.digest, line.object));

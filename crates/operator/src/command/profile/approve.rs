@@ -33,8 +33,12 @@ pub(in crate::command) fn run(
     if request.revoke {
         return on_runtime(revoke(&name, request)).map(Some);
     }
-    let profile =
-        on_runtime(async { Profiles::connect(request.target).await?.existing(&name, request.catalog).await })?;
+    let is_shown = request.digest.is_none() || request.dry_run;
+    let profile = on_runtime(async {
+        let profiles = Profiles::connect(request.target).await?;
+        let profile = profiles.existing(&name, request.catalog).await?;
+        Ok(if is_shown { profiles.with_costs(profile).await } else { profile })
+    })?;
     let digest = match request.digest {
         Some(digest) => digest.to_owned(),
         None => match profile.approval() {
@@ -46,7 +50,7 @@ pub(in crate::command) fn run(
         print(&format!("{name} {given} is already approved; its phase is {}\n", profile.phase()))?;
         return Ok(Some(ExitCode::SUCCESS));
     }
-    if request.digest.is_none() || request.dry_run {
+    if is_shown {
         print(&text(&profile, Detail::Differences, terminal_width(), Palette::of_output()))?;
     }
     if request.dry_run {
@@ -65,8 +69,12 @@ pub(in crate::command) fn run(
     }
     on_runtime(write(&name, &digest, request))?;
     let approved = Palette::of_output().paint(Colour::Green, "approved");
+    let when = match profile.changes().any(|item| !item.restarts.is_empty()) {
+        true => ", what restarts nodes within the maintenance window if there is one",
+        false => "",
+    };
     print(&format!(
-        "{approved} {name} {digest}; the advisor applies exactly this plan\nNext: kubectl wait virtplatformconfig/{name} --for=condition=Ready --timeout=1h\n"
+        "{approved} {name} {digest}; the advisor applies exactly this plan{when}\nNext: kubectl wait virtplatformconfig/{name} --for=condition=Ready --timeout=1h\n"
     ))?;
     Ok(Some(ExitCode::SUCCESS))
 }

@@ -1,6 +1,7 @@
 //! The profiles of the advisor, as `VirtPlatformConfig` objects show them: what `plan`, `approve`, `rollback` and `explain` do with one.
 
 pub(super) mod approve;
+mod cost;
 pub(super) mod explain;
 mod next;
 pub(super) mod plan;
@@ -17,8 +18,9 @@ use api::advisor::{Authorship, Item, Operation, Truth, VirtPlatformConfigSpec, V
 use catalog::Catalog;
 use change::{Key, Kind};
 use cluster::{Failure, Server, discovery, list, live};
+use cost::Costs;
 use jiff::Timestamp;
-use protocol::Served;
+use protocol::{Kinds, Served};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,6 +38,7 @@ fn key(name: &str) -> Key {
 /// A cluster that serves `VirtPlatformConfig`.
 pub(super) struct Profiles {
     server: Server,
+    kinds: Kinds,
     served: Served,
 }
 
@@ -52,6 +55,8 @@ pub(super) struct Profile {
     status: VirtPlatformConfigStatus,
     /// The digest of the plan that was approved and may be applied, as the advisor recorded it.
     approved: Option<String>,
+    /// What its plan costs, once that is read.
+    costs: Costs,
 }
 
 impl Profiles {
@@ -64,7 +69,7 @@ impl Profiles {
                 server.address
             )
         })?;
-        Ok(kinds.find(&kind()).map(|served| Profiles { server, served }))
+        Ok(kinds.find(&kind()).map(|served| Profiles { server, kinds, served }))
     }
 
     /// The same; an error if it does not serve the kind.
@@ -152,6 +157,7 @@ impl Profile {
                 None => VirtPlatformConfigStatus::default(),
             },
             approved: approved(&object["status"]["approved"]),
+            costs: Costs::default(),
             name,
         })
     }

@@ -66,7 +66,11 @@ pub(crate) fn show(arguments: &Show) -> anyhow::Result<ExitCode> {
     let Show { name, target, full, output } = arguments;
     let detail = if *full { Detail::Full } else { Detail::Differences };
     let catalog = pack::embedded()?;
-    let profile = on_runtime(async { Profiles::connect(target).await?.existing(name, &catalog).await })?;
+    let profile = on_runtime(async {
+        let profiles = Profiles::connect(target).await?;
+        let profile = profiles.existing(name, &catalog).await?;
+        Ok(profiles.with_costs(profile).await)
+    })?;
     let shown = output.of(&document(&profile, detail));
     print(&shown.unwrap_or_else(|| text(&profile, detail, terminal_width(), Palette::of_output())))?;
     Ok(ExitCode::from(profile.exit_code()))

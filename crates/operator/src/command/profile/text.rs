@@ -35,9 +35,12 @@ pub(super) fn text(profile: &Profile, detail: Detail, terminal: Option<usize>, p
     }
     for (place, item) in profile.status.items.iter().enumerate() {
         text.push('\n');
-        text.push_str(&self::item(place + 1, item, detail, terminal, palette));
+        text.push_str(&self::item(place + 1, item, &profile.costs.text(&item.name), detail, terminal, palette));
     }
     text.push('\n');
+    if let Some(unknown) = profile.costs.unknown() {
+        text.push_str(&wrap::hanging("", &plain(&unknown), terminal));
+    }
     if let Some(digest) = &profile.status.plan_digest {
         text.push_str(&format!("Plan {}\n", plain(digest)));
     }
@@ -73,7 +76,7 @@ fn head(profile: &Profile, terminal: Option<usize>, palette: Palette) -> String 
     text
 }
 
-fn item(place: usize, item: &Item, detail: Detail, terminal: Option<usize>, palette: Palette) -> String {
+fn item(place: usize, item: &Item, cost: &str, detail: Detail, terminal: Option<usize>, palette: Palette) -> String {
     let (sign, colour) = match (item.state, item.operation) {
         (ItemState::Failed, _) => ('!', Colour::Red),
         (_, Some(Operation::Create)) => ('+', Colour::Green),
@@ -92,10 +95,11 @@ fn item(place: usize, item: &Item, detail: Detail, terminal: Option<usize>, pale
         Some(message) if !message.is_empty() => format!("{}: {message}", item.name),
         _ => item.name.clone(),
     });
+    let cost = if cost.is_empty() { String::new() } else { format!("; {cost}") };
     match item.restarts.as_slice() {
         [] => {}
-        [one] => say(format!("restarts 1 node: {one}")),
-        nodes => say(format!("restarts {} nodes: {}", nodes.len(), nodes.join(", "))),
+        [one] => say(format!("restarts 1 node: {one}{cost}")),
+        nodes => say(format!("restarts {} nodes: {}{cost}", nodes.len(), nodes.join(", "))),
     }
     if let Some(since) = &item.held_since {
         say(format!("held since {}", since.0));
@@ -168,6 +172,11 @@ pub(super) fn of_phase(phase: Option<Phase>) -> Colour {
 pub(super) fn document(profile: &Profile, detail: Detail) -> Value {
     let Profile { name, generation, spec, status, approved, .. } = profile;
     let mut items = json!(status.items);
+    for (shown, item) in items.as_array_mut().into_iter().flatten().zip(&status.items) {
+        let (minutes, machines) = profile.costs.figures(&item.name);
+        minutes.into_iter().for_each(|minutes| shown["minutes"] = json!(minutes));
+        machines.into_iter().for_each(|count| shown["virtualMachines"] = json!(count));
+    }
     if detail == Detail::Full {
         for (shown, item) in items.as_array_mut().into_iter().flatten().zip(&status.items) {
             if item.desired_state.is_some() {
