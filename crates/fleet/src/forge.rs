@@ -7,8 +7,39 @@ pub mod gitlab;
 pub mod listener;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+/// A CI platform.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Platform {
+    /// GitHub.
+    #[default]
+    GitHub,
+    /// GitLab.
+    GitLab,
+}
+
+impl Platform {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Platform::GitHub => "GitHub",
+            Platform::GitLab => "GitLab",
+        }
+    }
+
+    /// The one whose API begins at this address.
+    pub fn of_api(api: &str) -> Platform {
+        if api.ends_with("/api/v4") { Platform::GitLab } else { Platform::GitHub }
+    }
+
+    /// Whether it is GitHub.
+    pub fn is_github(&self) -> bool {
+        *self == Platform::GitHub
+    }
+}
 
 /// A connection to a CI platform: namespace and name of the object that has its address and its credentials.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -193,6 +224,8 @@ pub struct SessionId(pub String);
 
 /// What the address ends with at which webhooks of GitHub arrive.
 pub const WEBHOOK_PATH: &str = "/webhooks/github";
+/// The path where the fleet receives those of GitLab.
+pub const GITLAB_WEBHOOK_PATH: &str = "/webhooks/gitlab";
 
 /// A webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -149,7 +149,7 @@ fn every_object_of_the_predecessor_is_converted_and_every_field_that_is_not_has_
         }
         RunnerPool ci/linux
         # spec.foo is not carried over: it is an example of the predecessor's framework
-        # spec.workload: it is stored; runners are not registered yet
+        # spec.workload: it is stored; runners are registered once it names credentials
         {
           "apiVersion": "hyperfleet.io/v1alpha1",
           "kind": "RunnerPool",
@@ -186,7 +186,7 @@ fn every_object_of_the_predecessor_is_converted_and_every_field_that_is_not_has_
           }
         }
         MachineClaim ci/one
-        # spec.workloadConfig: it is stored; runners are not registered yet
+        # spec.workloadConfig: it is stored; runners are registered once it names credentials
         {
           "apiVersion": "hyperfleet.io/v1alpha1",
           "kind": "MachineClaim",
@@ -310,6 +310,14 @@ fn what_means_something_else_is_said() {
     assert!(bridged["spec"].get("network").is_none(), "{bridged:#}");
     let text = bridged["notes"].to_string();
     assert!(text.contains("without it DHCP is used") && text.contains("spec.network.staticConfig.ip"), "{text}");
+    let by_id =
+        json!({"type": "gitlab-ci", "config": {"gitlab": {"projectId": "12", "tags": ["pve"], "description": "x"}}});
+    let by_id = notes(2, "/spec/workload", by_id);
+    assert_eq!(by_id["spec"]["workload"]["config"]["gitlab"], json!({"tags": ["pve"]}));
+    assert!(
+        by_id["notes"].to_string().contains("gitlab.projectId is not carried over: set project to its path"),
+        "{by_id:#}"
+    );
     let list = json!({"apiVersion": "v1", "kind": "List", "items": sample()});
     assert_eq!(convert(&list).unwrap().len(), 5);
 }
