@@ -43,7 +43,7 @@ pub(super) async fn run(config: &str, ca: &str, job: Duration) -> Result<bool, U
 
 /// A text of the only runner in a configuration. Texts of TOML are written as those of JSON.
 fn value(config: &str, name: &str) -> String {
-    let values = config.lines().filter_map(|line| line.split_once(" = "));
-    let found = values.into_iter().find(|(key, _)| *key == name);
+    let mut values = config.lines().filter_map(|line| line.split_once(" = "));
+    let found = values.find(|(key, _)| *key == name);
     found.and_then(|(_, value)| serde_json::from_str(value).ok()).unwrap_or_default()
 }

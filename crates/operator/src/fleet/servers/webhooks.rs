@@ -41,28 +41,25 @@ impl Webhooks {
     }
 
     /// What is refused without its body: why in one word, and the answer.
-    fn refused(&self, request: &Request<Incoming>) -> Result<Platform, (&'static str, Reply)> {
-        let (platform, proof) = match request.uri().path() {
-            WEBHOOK_PATH => (Platform::GitHub, "x-hub-signature-256"),
-            GITLAB_WEBHOOK_PATH => (Platform::GitLab, "x-gitlab-token"),
-            _ => {
-                let line = "webhooks are received at /webhooks/github and /webhooks/gitlab";
-                return Err(("wrong_path", text(StatusCode::NOT_FOUND, line)));
-            }
+    fn refused(&self, platform: Option<Platform>, request: &Request<Incoming>) -> Option<(&'static str, Reply)> {
+        let Some(platform) = platform else {
+            let line = "webhooks are received at /webhooks/github and /webhooks/gitlab";
+            return Some(("wrong_path", text(StatusCode::NOT_FOUND, line)));
         };
         if request.method() != Method::POST {
             let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent with POST");
             reply.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
-            return Err(("wrong_method", reply));
+            return Some(("wrong_method", reply));
         }
         if !self.border.is_open() {
-            return Err(not_taken("not_leading"));
+            return Some(not_taken("not_leading"));
         }
+        let proof = if platform.is_github() { "x-hub-signature-256" } else { "x-gitlab-token" };
         if value(request.headers(), proof).is_none() {
             let refused = Verdict::Refused(Refusal::NoSignature);
-            return Err((Refusal::NoSignature.name(), verdict(platform, &refused)));
+            return Some((Refusal::NoSignature.name(), verdict(platform, &refused)));
         }
-        Ok(platform)
+        None
     }
 
     /// Judges a webhook, and passes on what it says.
@@ -97,15 +94,16 @@ impl Webhooks {
 
 impl Service for Webhooks {
     async fn answer(&self, _: IpAddr, request: Request<Incoming>) -> Reply {
-        let (result, reply) = match self.refused(&request) {
-            Err(refused) => {
+        let platform = platform_at(request.uri().path());
+        let (result, reply) = match self.refused(platform, &request) {
+            Some(refused) => {
                 discard(request.into_body(), &self.memory).await;
                 refused
             }
-            Ok(platform) => {
+            None => {
                 let (head, body) = request.into_parts();
                 match read(body, LARGEST, self.within, &self.memory).await {
-                    Ok(held) => self.take(platform, &head.headers, &held.bytes),
+                    Ok(held) => self.take(platform.unwrap_or_default(), &head.headers, &held.bytes),
                     Err(why) => {
                         let (result, status, line) = unread(why);
                         (result, text(status, line))
@@ -130,6 +128,15 @@ impl Service for Webhooks {
 
     fn ended(&self, why: Ended) {
         (self.count)(WEBHOOK, reply::ended(why));
+    }
+}
+
+/// Who delivers at a path.
+fn platform_at(path: &str) -> Option<Platform> {
+    match path {
+        WEBHOOK_PATH => Some(Platform::GitHub),
+        GITLAB_WEBHOOK_PATH => Some(Platform::GitLab),
+        _ => None,
     }
 }
 
