@@ -5,8 +5,10 @@ pub mod breaker;
 pub mod budget;
 pub mod gitlab;
 pub mod listener;
+mod platform;
 
 use jiff::Timestamp;
+pub use platform::Platform;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -193,6 +195,8 @@ pub struct SessionId(pub String);
 
 /// What the address ends with at which webhooks of GitHub arrive.
 pub const WEBHOOK_PATH: &str = "/webhooks/github";
+/// The path where the fleet receives those of GitLab.
+pub const GITLAB_WEBHOOK_PATH: &str = "/webhooks/gitlab";
 
 /// A webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

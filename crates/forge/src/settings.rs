@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Whose runners: `https://github.com/ORGANISATION`, `https://github.com/OWNER/REPOSITORY` or `https://HOST/enterprises/ENTERPRISE`; of
-    /// GitLab `https://gitlab.com/GROUP`, `https://gitlab.com/groups/GROUP/SUBGROUP`, `https://gitlab.com/GROUP/PROJECT` or `https://HOST`.
+    /// GitLab `https://gitlab.com/GROUP`, `https://gitlab.com/groups/GROUP/SUBGROUP`, `https://gitlab.com/projects/GROUP/PROJECT` or `https://HOST`.
     pub address: String,
     /// Whether an address with `http://` is allowed: credentials then travel in clear text.
     pub allows_http: bool,

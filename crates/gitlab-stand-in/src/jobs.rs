@@ -1,6 +1,7 @@
 //! What pipelines and runners do behind the API for people: jobs come, are given to runners, and end.
 
 use crate::stand_in::{Job, Owner, StandIn};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 impl StandIn {
@@ -20,6 +21,7 @@ impl StandIn {
             finished: None,
         };
         self.jobs.insert(id, job);
+        self.note(id);
         id
     }
 
@@ -59,6 +61,7 @@ impl StandIn {
         job.status = "running".to_owned();
         job.runner = Some((id, runner.description));
         job.started = Some(now);
+        self.note(found);
         Some(found)
     }
 
@@ -68,6 +71,7 @@ impl StandIn {
             job.status = status.to_owned();
             job.finished = Some(now);
         }
+        self.note(job);
     }
 
     /// Somebody tries a job again; the id of the new one.
@@ -77,7 +81,28 @@ impl StandIn {
         let new =
             Job { status: "pending".to_owned(), runner: None, created: now, started: None, finished: None, ..old };
         self.jobs.insert(id, new);
+        self.note(id);
         Some(id)
+    }
+
+    /// A job has changed: its webhook is to be sent.
+    fn note(&mut self, id: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let path = self.projects.get(&job.project).map(|project| project.path.as_str()).unwrap_or_default();
+        let time = |at: Option<Duration>| at.map(|at| self.time(at));
+        let event = json!({
+            "object_kind": "build", "ref": "main", "build_id": id, "build_name": job.name, "build_stage": "test",
+            "build_status": job.status, "build_created_at": self.time(job.created), "build_started_at": time(job.started),
+            "build_finished_at": time(job.finished), "pipeline_id": job.pipeline, "project_id": job.project,
+            "project": {"id": job.project, "path_with_namespace": path},
+            "runner": job.runner.as_ref().map(|(id, description)| json!({"id": id, "description": description})),
+        });
+        self.events.push(event);
+    }
+
+    /// The bodies of the webhooks that are to be sent since the last call.
+    pub fn take_events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
     }
 
     /// Whether a runner has a job.

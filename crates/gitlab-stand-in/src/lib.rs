@@ -1,7 +1,7 @@
 //! A stand-in of GitLab's API for runners and their jobs: a state machine without I/O that answers as the real server does.
 //!
 //! [`StandIn::handle`] carries out one [`Request`] at a moment. What people and machines do behind the API are methods of [`StandIn`]:
-//! [`StandIn::push_job`], [`StandIn::runner_asks`], [`StandIn::finish`]. What goes wrong are [`Fault`]s.
+//! [`StandIn::push_job`], [`StandIn::runner_asks`], [`StandIn::finish`]; [`StandIn::take_events`] has what webhooks send. What goes wrong are [`Fault`]s.
 //!
 //! # What a client has to know, and what the stand-in therefore does like the real server
 //!
@@ -26,6 +26,7 @@ mod fault;
 mod jobs;
 mod lists;
 mod request;
+mod runner_calls;
 mod setup;
 mod stand_in;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::answer::{Refusal, Response};
 use crate::fault::{Fault, FaultEffect, Faults, Reply};
 use crate::request::Request;
 use crate::setup::{Setup, TokenSetup};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub struct StandIn {
     pub(crate) jobs: BTreeMap<u64, Job>,
     pub(crate) now: Duration,
     pub(crate) next: u64,
+    /// What webhooks are to send.
+    pub(crate) events: Vec<Value>,
     faults: Faults,
     /// Requests in the window of each token.
     used: BTreeMap<String, (Duration, u64)>,
@@ -128,6 +131,7 @@ impl StandIn {
             jobs: BTreeMap::new(),
             now: Duration::ZERO,
             next: 100,
+            events: Vec::new(),
             faults: Faults::default(),
             used: BTreeMap::new(),
             refused: 0,
@@ -157,6 +161,9 @@ impl StandIn {
     }
 
     fn carry_out(&mut self, request: &Request) -> Response {
+        if let Some(answer) = self.of_runner(request) {
+            return answer.unwrap_or_else(Refusal::response);
+        }
         let Some(caller) = self.caller(request) else {
             return Refusal::new(401, "401 Unauthorized").response();
         };

@@ -106,3 +106,24 @@ fn limits_and_faults_happen() {
     let request = Request::from_http("GET", "/api/v4/version", &[("private-token", Setup::ADMIN_TOKEN)], b"").unwrap();
     assert_eq!(lab.0.handle(&request, Duration::ZERO), Reply::Lost);
 }
+
+#[test]
+fn a_runner_asks_for_its_job_and_ends_it_with_the_tokens_that_only_it_has() {
+    let mut lab = Lab::new();
+    let (id, token) = lab.register(OF_GROUP);
+    let request = |token: &str| format!(r#"{{"token": "{token}"}}"#);
+    assert_eq!(lab.ask("", "POST /jobs/request", &request("glrt-other")).status, 403);
+    assert_eq!(lab.ask("", "POST /jobs/request", &request(&token)).status, 204, "there is none");
+    let job = lab.0.push_job("acme/shop", &["pve"], Duration::ZERO);
+    let given = lab.ask("", "POST /jobs/request", &request(&token));
+    let body = given.body.unwrap();
+    assert_eq!((given.status, body["id"].as_u64()), (201, Some(job)));
+    assert!(lab.0.is_busy(id));
+    assert_eq!(lab.ask("", &format!("PUT /jobs/{job}"), r#"{"token": "x", "state": "success"}"#).status, 403);
+    let ended = format!(r#"{{"token": {}, "state": "success"}}"#, body["token"]);
+    assert_eq!(lab.ask("", &format!("PUT /jobs/{job}"), &ended).status, 200);
+    assert_eq!(lab.0.jobs()[&job].status, "success");
+    let said: Vec<String> = lab.0.take_events().iter().map(|event| event["build_status"].to_string()).collect();
+    assert_eq!(said, ["\"pending\"", "\"running\"", "\"success\""]);
+    assert!(lab.0.take_events().is_empty());
+}

@@ -28,7 +28,9 @@ pub(crate) type Files = BTreeMap<String, Zeroizing<Vec<u8>>>;
 /// The files of a JIT configuration. The messages of errors quote nothing of it.
 pub(crate) fn decode(jit_config: &str) -> Result<Files, String> {
     let wrong = |what: &str| {
-        format!("the JIT configuration {what}: the operator's platform is not GitHub, or its API has changed")
+        format!(
+            "the JIT configuration {what}: the operator and this guest are of different versions, or the API of the CI platform has changed"
+        )
     };
     let json = STANDARD.decode(jit_config.trim()).map(Zeroizing::new).map_err(|_| wrong("is not base64"))?;
     let encoded: BTreeMap<String, Zeroizing<String>> = serde_json::from_slice::<BTreeMap<String, String>>(&json)

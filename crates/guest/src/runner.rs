@@ -35,7 +35,10 @@ pub(crate) fn start(
     let program = folder.join("run.sh");
     let is_executable = std::fs::metadata(&program).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
     if !is_executable {
-        return Err(format!("{} is no program: name a folder or an archive with GitHub's runner", program.display()));
+        return Err(format!(
+            "{} is no program: name a folder or an archive with the runner of the CI platform",
+            program.display()
+        ));
     }
     let mut child = command(folder, user).spawn().map_err(|error| format!("could not start run.sh: {error}"))?;
     let id = child.id();

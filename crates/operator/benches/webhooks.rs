@@ -5,6 +5,7 @@ mod fleet;
 
 use crate::fleet::border::Border;
 use crate::fleet::servers::{Settings, receive_webhooks};
+use fleet::forge::Platform;
 use jiff::Timestamp;
 use ring::hmac;
 use runtime::health::BindAddress;
@@ -55,7 +56,7 @@ fn serve() -> SocketAddr {
     std::thread::spawn(move || {
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async move {
             let border = Border::new();
-            border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
+            border.set_webhook_secrets(Platform::GitHub, "ci/linux", vec![SECRET.to_owned().into()]);
             border.open();
             let bound = Some(BindAddress::Host(address.to_string()));
             let settings =

@@ -32,7 +32,9 @@ impl JobSite {
     /// Starts everything. A job takes so long.
     pub fn start(proxmox: &ProxmoxStandIn, setup: Setup, job: Duration) -> Result<JobSite, UserError> {
         let github = GithubStandIn::start(&Options { setup, ..Options::for_test() })?;
-        let machines = Machines::start(proxmox, &github, job)?;
+        let shared = github.shared();
+        let lost = move |runner| shared.with(|state, now| state.runner_lost(runner, now));
+        let machines = Machines::start(proxmox, &github.ca_pem, job, lost)?;
         let (bootstrap, webhooks) = (port::free()?, port::free()?);
         let url = format!("http://127.0.0.1:{webhooks}/webhooks/github");
         let scope = Scope::Organization(ORGANIZATION.to_owned());

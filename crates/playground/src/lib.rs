@@ -16,6 +16,7 @@ pub mod github;
 pub mod github_clients;
 pub mod gitlab;
 pub mod gitlab_clients;
+pub mod gitlab_site;
 mod go;
 mod go_build;
 pub mod job_site;

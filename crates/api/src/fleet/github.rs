@@ -1,5 +1,6 @@
 //! What a `RunnerPool` says about the CI platform that its machines run jobs of.
 
+use super::gitlab::Gitlab;
 use super::measure::Span;
 use super::reference::SecretKeyRef;
 use schemars::JsonSchema;
@@ -14,6 +15,9 @@ pub struct WorkloadConfig {
     /// Settings of `github-actions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub github: Option<Box<Github>>,
+    /// Settings of `gitlab-ci`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gitlab: Option<Box<Gitlab>>,
     /// Settings of other workloads, which the fleet only passes on.
     #[serde(flatten)]
     #[schemars(skip)]

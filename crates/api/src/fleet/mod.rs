@@ -3,6 +3,7 @@
 mod claim;
 mod cluster;
 mod github;
+mod gitlab;
 mod measure;
 mod names;
 mod pool;
@@ -23,14 +24,15 @@ pub use github::{
     Github, GithubApp, GithubCredentials, JobQuotas, JobSource, RepositoryShare, RunnerArchitecture, RunnerArchive,
     RunnerDownload, RunnerLimits, RunnerProgram, RunnerUpkeep, WorkloadConfig,
 };
+pub use gitlab::{Gitlab, GitlabCredentials, GitlabRunner, GitlabSource};
 pub use measure::{Quantity, Span};
 pub use names::{
     BOOTSTRAP_SECRET, BUSY, CLEANUP_FINALIZER, DRAIN, FIELD_MANAGER, FORCE_DELETE, GROUP, IN_USE_FINALIZER,
     LEADER_ADDRESS, LEASE, MANAGED_BY, PREFIX, QUEUE, RETRY_RUNNER_VERSION, SAME_HYPERVISOR, VERSION,
 };
 pub use pool::{
-    Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, ScaleSetRecord, Scaling, Schedule, Spares, Weekday,
-    Workload,
+    Lifecycle, Quota, RunnerPool, RunnerPoolSpec, RunnerPoolStatus, Runners, ScaleSetRecord, Scaling, Schedule, Spares,
+    Weekday, Workload,
 };
 pub use reference::{LocalRef, Ref, SecretKeyRef};
 pub use template::{

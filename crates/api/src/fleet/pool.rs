@@ -216,6 +216,9 @@ pub struct Quota {
 }, {
     "rule": "self.type == 'github-actions' || !has(self.config) || !has(self.config.github) || !has(self.config.github.credentials)",
     "message": "workload.config.github has credentials, which need workload.type github-actions"
+}, {
+    "rule": "self.type == 'gitlab-ci' || !has(self.config) || !has(self.config.gitlab) || !has(self.config.gitlab.credentials)",
+    "message": "workload.config.gitlab has credentials, which need workload.type gitlab-ci"
 }]))]
 pub struct Workload {
     /// `github-actions`, `gitlab-ci`, `buildkite` or `generic`.
@@ -290,10 +293,35 @@ pub struct ScaleSetRecord {
     pub is_created: bool,
 }
 
+/// The settings of runners that the fleet registers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Runners<'a> {
+    /// Of GitHub.
+    Github(&'a super::Github),
+    /// Of GitLab.
+    Gitlab(&'a super::Gitlab),
+}
+
+impl<'a> Runners<'a> {
+    /// All Secrets that are named.
+    pub fn refs(self) -> Vec<&'a super::SecretKeyRef> {
+        match self {
+            Runners::Github(github) => github.refs().collect(),
+            Runners::Gitlab(gitlab) => gitlab.refs().collect(),
+        }
+    }
+}
+
 impl Workload {
     /// The settings of runners; nothing if the machines are not for runners that the fleet registers.
-    pub fn runners(&self) -> Option<&super::Github> {
-        let github = self.config.as_ref()?.github.as_deref()?;
-        (self.r#type == "github-actions" && github.credentials.is_some()).then_some(github)
+    pub fn runners(&self) -> Option<Runners<'_>> {
+        let config = self.config.as_ref()?;
+        match self.r#type.as_str() {
+            "github-actions" => {
+                config.github.as_deref().filter(|found| found.credentials.is_some()).map(Runners::Github)
+            }
+            "gitlab-ci" => config.gitlab.as_deref().filter(|found| found.credentials.is_some()).map(Runners::Gitlab),
+            _ => None,
+        }
     }
 }

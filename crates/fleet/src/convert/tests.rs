@@ -310,6 +310,14 @@ fn what_means_something_else_is_said() {
     assert!(bridged["spec"].get("network").is_none(), "{bridged:#}");
     let text = bridged["notes"].to_string();
     assert!(text.contains("without it DHCP is used") && text.contains("spec.network.staticConfig.ip"), "{text}");
+    let by_id =
+        json!({"type": "gitlab-ci", "config": {"gitlab": {"projectId": "12", "tags": ["pve"], "description": "x"}}});
+    let by_id = notes(2, "/spec/workload", by_id);
+    assert_eq!(by_id["spec"]["workload"]["config"]["gitlab"], json!({"tags": ["pve"]}));
+    assert!(
+        by_id["notes"].to_string().contains("gitlab.projectId is not carried over: set project to its path"),
+        "{by_id:#}"
+    );
     let list = json!({"apiVersion": "v1", "kind": "List", "items": sample()});
     assert_eq!(convert(&list).unwrap().len(), 5);
 }

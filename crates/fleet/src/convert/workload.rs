@@ -61,6 +61,13 @@ fn workload(fields: &mut Fields, spec: &mut Map<String, Value>, field: &str) {
         fields.error(&format!("spec.{field}.type"), &why);
     }
     let mut workload = json!({"type": kind});
+    for (old, why) in [
+        ("projectId", "set project to its path"),
+        ("groupId", "set group to its path"),
+        ("description", "runners are named after their machines"),
+    ] {
+        fields.drop_all(&format!("{field}.config.gitlab.{old}"), why);
+    }
     if let Some(config) = fields.take(&format!("{field}.config")) {
         workload["config"] = config;
     }

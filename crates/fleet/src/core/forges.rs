@@ -154,8 +154,8 @@ impl Core {
     /// The Secrets that pools name.
     pub(super) fn forge_secrets(&self) -> impl Iterator<Item = WatchTarget> {
         self.pools.iter().flat_map(|(name, managed)| {
-            let github = managed.entry.object.spec.workload.as_ref().and_then(api::fleet::Workload::runners);
-            github.into_iter().flat_map(api::fleet::Github::refs).map(|reference| {
+            let runners = managed.entry.object.spec.workload.as_ref().and_then(api::fleet::Workload::runners);
+            runners.into_iter().flat_map(api::fleet::Runners::refs).map(|reference| {
                 let kind = Kind::new("v1", "Secret");
                 let key = Key { kind, namespace: name.namespace.to_string(), name: reference.name.clone() };
                 WatchTarget::only(&key)
@@ -168,13 +168,13 @@ impl Core {
         let Some(managed) = self.pools.get(pool) else { return };
         let object = &managed.entry.object;
         let of = (object.uid.clone(), object.generation);
-        let Some(github) = object.spec.workload.as_ref().and_then(api::fleet::Workload::runners) else {
+        let Some(runners) = object.spec.workload.as_ref().and_then(api::fleet::Workload::runners) else {
             return self.forge_gone(pool);
         };
         if self.ci.forges.get(pool).is_some_and(|forge| forge.of == of) {
             return;
         }
-        let settings = Settings::read(github);
+        let settings = Settings::of(runners);
         let mut before = self.ci.forges.remove(pool);
         let known = before.as_mut().map(|forge| {
             let api = forge.api().unwrap_or_default().to_owned();
@@ -279,8 +279,7 @@ impl Core {
     /// Sends a request to the platform of a pool.
     pub(super) fn ask_forge(&mut self, pool: &Name, ask: forge::Ask, call: Call) {
         let Some(Ok(settings)) = self.ci.forges.get(pool).map(|forge| &forge.settings) else { return };
-        // Both are the same for the client, which compares what it was connected to.
-        let address = crate::jobs::settings::page(&settings.github);
+        let address = settings.link.clone();
         self.call(call, Request::Forge(forge::Request { forge: key(pool), address, ask }));
     }
 
@@ -338,7 +337,7 @@ impl Core {
         let all = self.ci.forges.iter().filter_map(|(name, forge)| Some((name, forge, forge.settings.as_ref().ok()?)));
         let rank = |forge: &Forge, settings: &Settings| (!forge.is_connected(), settings.scope.is_enterprise());
         let mut found: Vec<_> = all
-            .filter(|(_, _, settings)| settings.address.api == api && covers(settings, repository))
+            .filter(|(_, _, settings)| settings.address.api == api && settings.covers(repository))
             .map(|(name, forge, settings)| (rank(forge, settings), name))
             .collect();
         found.sort();
@@ -508,10 +507,13 @@ impl Core {
         forge.is_checking = false;
         forge.checked = Some(match answer {
             Ok(forge::Answer::Checked(checked)) => {
+                // GitLab counts by minutes, over before the next check: its client keeps to that.
+                let is_hourly = forge.settings.as_ref().is_ok_and(|settings| settings.platform.is_github());
+                let budget = checked.budget.filter(|_| is_hourly);
+                let reset = checked.reset.filter(|_| is_hourly);
                 let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-                let (limit, left) =
-                    checked.budget.map_or((UNLIMITED, UNLIMITED), |(limit, left)| (small(limit), small(left)));
-                let reset = checked.reset.unwrap_or_else(|| change::now::later(wall, HOUR));
+                let (limit, left) = budget.map_or((UNLIMITED, UNLIMITED), |(limit, left)| (small(limit), small(left)));
+                let reset = reset.unwrap_or_else(|| change::now::later(wall, HOUR));
                 limits = Some((limit, left, reset));
                 forge.authorities = checked.authorities;
                 Ok(checked.missing)
@@ -566,12 +568,6 @@ impl Core {
             self.tell(api, Event::Paused { owner: owner.to_owned(), until });
         }
     }
-}
-
-/// Whether jobs of a repository can come to the runners of these settings.
-pub(super) fn covers(settings: &Settings, repository: &Repository) -> bool {
-    let name = repository_name(repository);
-    settings.address.scope.covers(&name)
 }
 
 pub(super) fn key(pool: &Name) -> ForgeKey {

@@ -1,7 +1,7 @@
 //! Jobs and runners: what is known goes into their state machine, and what it decides is asked for and carried out.
 
 use super::claims::KIND as CLAIM;
-use super::forges::{Call, Forge, covers};
+use super::forges::{Call, Forge};
 use super::versions::Tended;
 use super::webhooks::Receiver;
 use super::{Core, Due};
@@ -89,7 +89,7 @@ impl Core {
         let proved = self.ci.forges.iter().filter(|(_, forge)| forge.is_proved());
         let all: Vec<(&Name, &Settings)> = proved
             .filter_map(|(name, forge)| Some((name, forge.settings.as_ref().ok()?)))
-            .filter(|(_, settings)| covers(settings, repository))
+            .filter(|(_, settings)| settings.covers(repository))
             .collect();
         let has_signed = |name: &Name, settings: &Settings| {
             settings.sources.contains(&JobSource::Webhook) && signed.pools.contains(name)
@@ -103,6 +103,17 @@ impl Core {
             .map(|(_, settings)| settings.address.api.clone())
             .collect();
         for api in apis {
+            // Events of GitLab have no tags: what others run is none of ours unless it is known.
+            let facts = &observation.facts;
+            let is_known = || self.ci.servers.get(api).is_some_and(|found| found.table().get(&facts.key).is_some());
+            let is_ours = || {
+                let prefix = runners::prefix(&self.config.operator);
+                facts.runner.as_ref().is_some_and(|runner| runner.starts_with(&prefix))
+            };
+            let is_gitlab = signers.iter().any(|one| one.address.api == *api && !one.platform.is_github());
+            if is_gitlab && facts.state > crate::jobs::State::Queued && !is_known() && !is_ours() {
+                continue;
+            }
             let of_api = || signers.iter().filter(|settings| settings.address.api == *api);
             // Nothing says whether an organisation with pools of its own belongs to the enterprise whose secret this is.
             if near.contains(api) && of_api().all(|settings| settings.scope.is_enterprise()) {

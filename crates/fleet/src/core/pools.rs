@@ -12,8 +12,8 @@ use crate::object::{Name, fleet_kind};
 use crate::pool::{self, Decision, Hold, Member, Observed, POOL_LABEL, State};
 use crate::versions::Version;
 use api::fleet::{
-    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, Github, IN_USE_FINALIZER, MANAGED_BY, RunnerPoolSpec,
-    RunnerPoolStatus, Workload, WorkloadConfig,
+    BUSY, CLEANUP_FINALIZER, ClaimPhase, ClaimPower, DRAIN, Github, Gitlab, IN_USE_FINALIZER, MANAGED_BY,
+    RunnerPoolSpec, RunnerPoolStatus, Runners, Workload, WorkloadConfig,
 };
 use change::{Effect, Moment, Now};
 use protocol::{Command, Write, WriteError, Written};
@@ -422,19 +422,36 @@ fn claim_object(pool: &pool::Pool, claim: &Name, creating: &Creating) -> Value {
 
 /// What a claim says about its work: of the settings of runners only those that say whose they are, since thousands of claims repeat them.
 fn of_claim(workload: &Workload) -> Workload {
-    let Some(github) = workload.runners() else { return workload.clone() };
-    let kept = Github {
-        server: github.server.clone(),
-        organization: github.organization.clone(),
-        repository: github.repository.clone(),
-        enterprise: github.enterprise.clone(),
-        labels: github.labels.clone(),
-        runner_group: github.runner_group.clone(),
-        credentials: github.credentials.clone(),
-        sources: github.sources.clone(),
-        ..Github::default()
+    let config = match workload.runners() {
+        None => return workload.clone(),
+        Some(Runners::Github(github)) => {
+            let kept = Github {
+                server: github.server.clone(),
+                organization: github.organization.clone(),
+                repository: github.repository.clone(),
+                enterprise: github.enterprise.clone(),
+                labels: github.labels.clone(),
+                runner_group: github.runner_group.clone(),
+                credentials: github.credentials.clone(),
+                sources: github.sources.clone(),
+                ..Github::default()
+            };
+            WorkloadConfig { github: Some(Box::new(kept)), ..WorkloadConfig::default() }
+        }
+        Some(Runners::Gitlab(gitlab)) => {
+            let kept = Gitlab {
+                url: gitlab.url.clone(),
+                group: gitlab.group.clone(),
+                project: gitlab.project.clone(),
+                tags: gitlab.tags.clone(),
+                run_untagged: gitlab.run_untagged,
+                credentials: gitlab.credentials.clone(),
+                sources: gitlab.sources.clone(),
+                ..Gitlab::default()
+            };
+            WorkloadConfig { gitlab: Some(Box::new(kept)), ..WorkloadConfig::default() }
+        }
     };
-    let config = WorkloadConfig { github: Some(Box::new(kept)), ..WorkloadConfig::default() };
     Workload { r#type: workload.r#type.clone(), config: Some(config) }
 }
 

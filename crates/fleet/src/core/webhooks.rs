@@ -52,9 +52,11 @@ impl Search {
     }
 }
 
-/// Whether webhooks are to arrive.
+/// Whether webhooks are to arrive that can be delivered again: GitLab does not say when it has sent which.
 fn expects(settings: &Settings) -> bool {
-    settings.sources.contains(&JobSource::Webhook) && !settings.github.webhook_secrets.is_empty()
+    settings.platform.is_github()
+        && settings.sources.contains(&JobSource::Webhook)
+        && !settings.github.webhook_secrets.is_empty()
 }
 
 impl Core {

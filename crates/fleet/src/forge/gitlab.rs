@@ -26,6 +26,8 @@ pub enum Owner {
     Instance,
     /// Those of a group and of all below it.
     Group(String),
+    /// Those of a project.
+    Project(String),
     /// Those of a project, or of a group: an address with several names may be either.
     Unclear(String),
 }
@@ -58,13 +60,15 @@ impl Place {
             !part.is_empty() && part != "-" && part.bytes().all(is_allowed) && !part.starts_with('.')
         };
         let path = path.strip_suffix(".git").unwrap_or(path);
-        let explicit = path.strip_prefix("groups/");
-        let named = explicit.unwrap_or(path);
+        // Neither can be the name of a group.
+        let (group, project) = (path.strip_prefix("groups/"), path.strip_prefix("projects/"));
+        let named = group.or(project).unwrap_or(path);
         if !named.is_empty() && !named.split('/').all(is_name) {
             return wrong("is not the address of a group or a project");
         }
-        let owner = match (explicit, named.contains('/')) {
+        let owner = match (group, named.contains('/')) {
             (None, _) if named.is_empty() => Owner::Instance,
+            (None, true) if project.is_some() => Owner::Project(named.to_owned()),
             (None, true) => Owner::Unclear(named.to_owned()),
             // Projects have at least two names.
             _ => Owner::Group(named.to_owned()),
@@ -79,6 +83,7 @@ impl std::fmt::Display for Owner {
         match self {
             Owner::Instance => write!(f, "server"),
             Owner::Group(path) => write!(f, "group {path}"),
+            Owner::Project(path) => write!(f, "project {path}"),
             Owner::Unclear(path) => write!(f, "project or group {path}"),
         }
     }
@@ -133,6 +138,7 @@ mod tests {
             ("https://gitlab.com/acme/", "https://gitlab.com", group("acme")),
             ("https://gitlab.com/groups/acme/lab", "https://gitlab.com", group("acme/lab")),
             ("https://gitlab.com/acme/shop", "https://gitlab.com", unclear("acme/shop")),
+            ("https://gitlab.com/projects/acme/shop", "https://gitlab.com", Owner::Project("acme/shop".into())),
             ("https://gitlab.com/acme/lab/robot.git", "https://gitlab.com", unclear("acme/lab/robot")),
             ("https://git.example:8443", "https://git.example:8443", Owner::Instance),
         ] {

@@ -9,6 +9,7 @@ use super::figures::{Beside, Figures, figures};
 use super::milestones::{Milestone, Milestones};
 use super::published::{Extras, Operator, Report, is_news, joined, pause_after, report};
 use super::runners::Phase;
+use crate::forge::Platform;
 use crate::notice::Notice;
 use crate::object::Name;
 use change::{Backoff, Effect, Key, Kind, Moment, Now, Precondition};
@@ -96,7 +97,8 @@ impl Chronicle {
     ) -> Told {
         self.note_starts(server, objects, decision, now);
         let usual = self.usual();
-        let extras = Extras { usual_starts: Some(&usual), troubles: Some(&beside.troubles) };
+        let platform = Platform::of_api(server);
+        let extras = Extras { platform, usual_starts: Some(&usual), troubles: Some(&beside.troubles) };
         let found = self.servers.entry(server.to_owned()).or_default();
         let milestones = found.milestones.take(dispatch.table());
         found.figures = figures(dispatch, objects, decision);

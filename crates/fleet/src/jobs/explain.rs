@@ -3,17 +3,27 @@
 use super::demand::Wait;
 use super::job::State;
 use super::story::{Note, What};
+use crate::forge::Platform;
 use jiff::Timestamp;
 
 /// Why a job waits, and what would change that.
-pub fn wait(wait: &Wait, now: Timestamp) -> String {
+pub fn wait(wait: &Wait, platform: Platform, now: Timestamp) -> String {
+    let forge = platform.name();
     match wait {
+        Wait::OnGitHub if !platform.is_github() => {
+            "it waits on GitLab: for a person to start it, an earlier stage, or another job of its resource group"
+                .into()
+        }
         Wait::OnGitHub => {
             "it waits on GitHub: for an approval of its environment, or for another job of its concurrency group".into()
         }
         Wait::NoPool { missing } if missing.is_empty() => {
             "no RunnerPool serves its repository; create one, or add the repository to one".into()
         }
+        Wait::NoPool { missing } if !platform.is_github() => format!(
+            "no RunnerPool of its project has the tag {}; correct the tags of the job, or add the tag to a pool",
+            missing.join(", ")
+        ),
         Wait::NoPool { missing } => format!(
             "no RunnerPool of its repository has the label {}; correct runs-on of the job, or add the label to a pool",
             missing.join(", ")
@@ -31,16 +41,18 @@ pub fn wait(wait: &Wait, now: Timestamp) -> String {
         Wait::Creating { pool } => format!("a machine of pool {pool} is being created"),
         Wait::Booting { claim, since } => format!("machine {claim} has been booting for {}", span(*since, now)),
         Wait::Idle { runner, since } => format!(
-            "runner {runner} has been online for {} and GitHub has not given it a job yet{}",
+            "runner {runner} has been online for {} and {forge} has not given it a job yet{}",
             span(*since, now),
-            if seconds(*since, now) < 120 {
-                ""
-            } else {
-                "; check that its runner group serves the repository, and its version"
+            match (seconds(*since, now) < 120, platform) {
+                (true, _) => "",
+                (false, Platform::GitHub) => "; check that its runner group serves the repository, and its version",
+                (false, Platform::GitLab) => {
+                    "; check that its project has group runners enabled, and that its tags have the case of those of the pool"
+                }
             }
         ),
         Wait::RateLimited { until } => {
-            format!("the limit of requests to GitHub is used up until {until}, so that no runner can be registered")
+            format!("the limit of requests to {forge} is used up until {until}, so that no runner can be registered")
         }
         Wait::NotAssigned { pool, capacity } => {
             format!(
@@ -71,16 +83,17 @@ fn span(since: Timestamp, now: Timestamp) -> String {
 }
 
 /// What happened, in a sentence.
-pub fn note(note: &Note) -> String {
+pub fn note(note: &Note, platform: Platform) -> String {
+    let forge = platform.name();
     match &note.what {
         What::Became { state: State::InProgress, source, runner: Some(runner) } => {
             format!("runner {runner} has started it, as {} says", source.name())
         }
         What::Became { state, source, .. } => format!("it is {}, as {} says", state.name(), source.name()),
-        What::Waits(found) => wait(found, note.at),
-        What::NotListed => "GitHub did not list it among the open jobs; it is looked up".into(),
-        What::Absent => "GitHub says that it does not exist any more".into(),
-        What::ListedAgain => "GitHub lists it again".into(),
+        What::Waits(found) => wait(found, platform, note.at),
+        What::NotListed => format!("{forge} did not list it among the open jobs; it is looked up"),
+        What::Absent => format!("{forge} says that it does not exist any more"),
+        What::ListedAgain => format!("{forge} lists it again"),
         What::MachineFailed(why) => format!("{why}; the job needs another machine"),
         What::On { claim, pool } => format!("its runner is on machine {claim} of pool {pool}"),
         What::MachineEnded(why) => format!("its machine is ended: {why}"),

@@ -3,17 +3,24 @@
 use super::demand::{ENTERPRISE, Scope};
 use super::fair::{Rules, Share};
 use super::job::Repository;
-use crate::forge::{self, address::Address};
-use api::fleet::{Github, JobSource, Lifecycle, Span};
+use crate::forge::gitlab::{Place, UNTAGGED, project};
+use crate::forge::{self, Platform, address::Address};
+use api::fleet::{Github, GithubCredentials, Gitlab, GitlabSource, JobSource, Lifecycle, RunnerProgram, Runners, Span};
 use bootstrap::{Limits, Runner, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a runner is, unless the pool says something else.
+/// Where a runner of GitLab is, unless the pool says something else.
+const GITLAB_FOLDER: &str = "/opt/gitlab-runner";
+/// The same of GitHub.
 const FOLDER: &str = "/opt/actions-runner";
 
 /// The settings of the runners of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    /// The CI platform.
+    pub platform: Platform,
+    /// The address that the client of the platform is connected to.
+    pub link: String,
     /// Whose runners they are, and where.
     pub address: Address,
     /// The same as jobs name it.
@@ -22,14 +29,23 @@ pub struct Settings {
     pub labels: BTreeSet<String>,
     /// Where the fleet hears of jobs.
     pub sources: BTreeSet<JobSource>,
-    /// Everything else.
+    /// Everything else, as a pool of GitHub says it; of GitLab what both have.
     pub github: Github,
 }
 
 impl Settings {
     /// Reads them; what is wrong and what helps otherwise.
+    pub fn of(runners: Runners<'_>) -> Result<Settings, (String, String)> {
+        match runners {
+            Runners::Github(github) => Settings::read(github),
+            Runners::Gitlab(gitlab) => Settings::gitlab(gitlab),
+        }
+    }
+
+    /// Reads those of GitHub.
     pub fn read(github: &Github) -> Result<Settings, (String, String)> {
-        let address = Address::github(&page(github), false)?;
+        let link = page(github);
+        let address = Address::github(&link, false)?;
         let scope = match &address.scope {
             forge::Scope::Enterprise(name) => {
                 Scope { owner: format!("{ENTERPRISE}{}", name.to_lowercase()), repository: None }
@@ -40,12 +56,57 @@ impl Settings {
             }
         };
         Ok(Settings {
+            platform: Platform::GitHub,
+            link,
             address,
             scope,
             labels: github.labels.iter().cloned().collect(),
             sources: github.sources.iter().copied().collect(),
             github: github.clone(),
         })
+    }
+
+    /// Reads those of GitLab. Paths of groups have parts: what is below a group is of it, too.
+    fn gitlab(gitlab: &Gitlab) -> Result<Settings, (String, String)> {
+        let server = gitlab.url.trim_end_matches('/');
+        let wrong = |what: &str| (what.to_owned(), "set either group or project of workload.config.gitlab".to_owned());
+        let (link, page, of, scope) = match (&gitlab.group, &gitlab.project) {
+            (Some(group), None) => {
+                let page = format!("{server}/groups/{group}");
+                let scope = Scope { owner: group.to_lowercase(), repository: None };
+                (page.clone(), page, forge::Scope::Organization(group.clone()), scope)
+            }
+            (None, Some(path)) => {
+                let name = project(path).ok_or_else(|| wrong("the project is no path such as acme/shop"))?;
+                let scope = Scope { owner: name.owner.to_lowercase(), repository: Some(name.name.to_lowercase()) };
+                let (link, page) = (format!("{server}/projects/{path}"), format!("{server}/{path}"));
+                (link, page, forge::Scope::Repository(name), scope)
+            }
+            _ => return Err(wrong("it is not said whose jobs are run")),
+        };
+        if scope.is_enterprise() {
+            return Err(wrong("groups below one that is called enterprises are not supported"));
+        }
+        let api = Place::read(&link, false)?.api;
+        let mut labels: BTreeSet<String> = gitlab.tags.iter().cloned().collect();
+        if gitlab.run_untagged {
+            labels.insert(UNTAGGED.to_owned());
+        }
+        Ok(Settings {
+            platform: Platform::GitLab,
+            link,
+            address: Address { page, api, scope: of },
+            scope,
+            labels,
+            sources: gitlab.sources.iter().map(|source| job_source(*source)).collect(),
+            github: common(gitlab),
+        })
+    }
+
+    /// Whether jobs of a repository can come to its runners.
+    pub fn covers(&self, repository: &Repository) -> bool {
+        // Of an enterprise, not every organisation is known.
+        self.scope.is_enterprise() || self.scope.has(repository, &BTreeSet::new())
     }
 
     /// Whether the fleet lists jobs.
@@ -73,10 +134,49 @@ impl Settings {
                     ca: None,
                 }
             }
-            (None, None) => Source::Installed { folder: program.folder.clone().unwrap_or_else(|| FOLDER.to_owned()) },
+            (None, None) => {
+                let usual = if self.platform.is_github() { FOLDER } else { GITLAB_FOLDER };
+                Source::Installed { folder: program.folder.clone().unwrap_or_else(|| usual.to_owned()) }
+            }
         };
         let remove_credentials_at_job_start = program.remove_credentials_at_job_start;
         Runner { source, user: program.user.clone(), remove_credentials_at_job_start }
+    }
+}
+
+/// What a pool of GitLab says, as one of GitHub would.
+fn common(gitlab: &Gitlab) -> Github {
+    let Gitlab { runner, .. } = gitlab;
+    Github {
+        server: gitlab.url.clone(),
+        labels: gitlab.tags.clone(),
+        credentials: gitlab
+            .credentials
+            .as_ref()
+            .map(|found| GithubCredentials { token: Some(found.token.clone()), app: None }),
+        ca_certificate: gitlab.ca_certificate.clone(),
+        webhook_secrets: gitlab.webhook_secrets.clone(),
+        sources: gitlab.sources.iter().map(|source| job_source(*source)).collect(),
+        priority: gitlab.priority,
+        paused: gitlab.paused,
+        runner: RunnerProgram {
+            folder: runner.folder.clone(),
+            archive: runner.archive.clone(),
+            download: runner.download.clone(),
+            user: runner.user.clone(),
+            remove_credentials_at_job_start: runner.remove_credentials_at_job_start,
+            ..RunnerProgram::default()
+        },
+        limits: gitlab.limits.clone(),
+        quotas: gitlab.quotas.clone(),
+        ..Github::default()
+    }
+}
+
+fn job_source(source: GitlabSource) -> JobSource {
+    match source {
+        GitlabSource::Webhook => JobSource::Webhook,
+        GitlabSource::Poll => JobSource::Poll,
     }
 }
 
@@ -133,8 +233,11 @@ pub fn rules<'a>(
         }
         let organizations = rules.organizations.get(&scope.owner).unwrap_or(&none);
         for share in &quotas.repositories {
-            let repository =
-                Repository::read(&share.repository).unwrap_or_else(|| Repository::new(&scope.owner, &share.repository));
+            // Groups of GitLab have parts.
+            let repository = match project(&share.repository) {
+                Some(name) => Repository::new(&name.owner, &name.name),
+                None => Repository::new(&scope.owner, &share.repository),
+            };
             if scope.has(&repository, organizations) {
                 named.push((repository, Share { priority: share.priority, weight: share.weight, quota: share.quota }));
             }
@@ -154,8 +257,9 @@ fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::{Settings, limits, page, rules};
+    use crate::forge::Platform;
     use crate::jobs::Repository;
-    use api::fleet::{Github, Lifecycle, Span};
+    use api::fleet::{Github, JobSource, Lifecycle, Span};
     use bootstrap::Source;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
@@ -204,6 +308,60 @@ mod tests {
         let expected =
             Source::Download { url: "https://example.com/runner-2.329.0.tar.gz".into(), sha256: "ab".into(), ca: None };
         assert_eq!(source(download), expected);
+    }
+
+    fn gitlab(fields: Value) -> Result<Settings, (String, String)> {
+        let gitlab: api::fleet::Gitlab = serde_json::from_value(fields).unwrap();
+        Settings::of(api::fleet::Runners::Gitlab(&gitlab))
+    }
+
+    #[test]
+    fn a_pool_of_gitlab_serves_a_group_and_all_below_it_or_one_project() {
+        let group = gitlab(json!({"group": "Acme/Lab", "tags": ["pve"], "runUntagged": true})).unwrap();
+        assert_eq!((group.link.as_str(), &group.address.page), ("https://gitlab.com/groups/Acme/Lab", &group.link));
+        assert_eq!((group.address.api.as_str(), group.platform), ("https://gitlab.com/api/v4", Platform::GitLab));
+        assert_eq!(group.labels, ["pve".to_owned(), "untagged".to_owned()].into());
+        assert!(group.polls() && group.sources.contains(&JobSource::Webhook));
+        assert_eq!(group.runner().source, Source::Installed { folder: "/opt/gitlab-runner".into() });
+        let only = gitlab(json!({"project": "acme/lab/Robot", "url": "https://git.example/"})).unwrap();
+        assert_eq!(
+            (only.link.as_str(), only.address.page.as_str()),
+            ("https://git.example/projects/acme/lab/Robot", "https://git.example/acme/lab/Robot")
+        );
+        for (owner, name, of_group, of_project) in [
+            ("acme/lab", "robot", true, true),
+            ("acme/lab/deep", "robot", true, false),
+            ("acme", "lab", false, false),
+            ("acme/labs", "robot", false, false),
+        ] {
+            let repository = Repository::new(owner, name);
+            assert_eq!((group.covers(&repository), only.covers(&repository)), (of_group, of_project), "{repository}");
+        }
+    }
+
+    #[test]
+    fn what_a_pool_of_gitlab_cannot_mean_is_refused_with_a_remedy() {
+        for (fields, expected) in [
+            (json!({}), "it is not said whose jobs are run"),
+            (json!({"group": "acme", "project": "acme/shop"}), "it is not said whose jobs are run"),
+            (json!({"project": "shop"}), "the project is no path"),
+            (json!({"group": "acme", "url": "http://gitlab.com"}), "clear text"),
+            (json!({"group": "enterprises/a"}), "called enterprises"),
+        ] {
+            let (message, remedy) = gitlab(fields).unwrap_err();
+            assert!(message.contains(expected) && !remedy.is_empty(), "{message}");
+        }
+    }
+
+    #[test]
+    fn quotas_of_gitlab_hold_for_projects_of_groups_below() {
+        let pool = gitlab(json!({"group": "acme", "quotas": {"eachRepository": 4, "repositories": [
+            {"repository": "acme/lab/robot", "quota": 2}, {"repository": "shop", "quota": 3},
+        ]}}));
+        let rules = rules([pool.unwrap()].iter(), BTreeMap::new());
+        let quota = |owner: &str, name: &str| rules.of(&Repository::new(owner, name)).quota;
+        assert_eq!((quota("acme/lab", "robot"), quota("acme", "shop")), (Some(2), Some(3)));
+        assert_eq!((quota("acme/lab", "other"), quota("other", "x")), (Some(4), None));
     }
 
     #[test]

@@ -123,8 +123,8 @@ impl Receiver {
     }
 
     /// What was accepted could not be passed on: when it is delivered again, it is new.
-    pub fn forget(&mut self, delivery: &Delivery<'_>) {
-        let codes = codes(delivery.id.unwrap_or_default(), delivery.body);
+    pub fn forget(&mut self, id: Option<&str>, body: &[u8]) {
+        let codes = codes(id.unwrap_or_default(), body);
         self.known.retain(|code| !codes.contains(code));
         self.order.retain(|code| !codes.contains(code));
     }

@@ -34,7 +34,8 @@ pub(crate) async fn check(client: &Client) -> Result<Answer, Failure> {
     let of = user.map(|user| format!(" of {user}")).unwrap_or_default();
     let login = format!("the access token {}{of}{until}", token.name);
     let (clock_ahead, budget, reset) = (client.clock_ahead(), client.budget(), client.reset());
-    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget, reset, authorities: None })))
+    let authorities = client.authorities.clone();
+    Ok(Answer::Checked(Box::new(Checked { version, login, missing, clock_ahead, budget, reset, authorities })))
 }
 
 /// Whether somebody who is no administrator may register runners here.

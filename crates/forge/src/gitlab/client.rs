@@ -6,7 +6,7 @@ use crate::github::client::{read, unanswered, user_agent};
 use crate::github::trouble::{Trouble, scrubbed};
 use crate::gitlab::trouble::{Need, failure};
 use crate::gitlab::wire::WireId;
-use crate::settings::{Credentials, Limits, Settings};
+use crate::settings::{Credentials, Limits, Settings, Tls};
 use crate::transport::{self, Call, NoReply, Reply, Transport};
 use bytes::Bytes;
 use fleet::forge::Failure;
@@ -33,6 +33,8 @@ pub(crate) const PAGE: &str = "per_page=100";
 pub(crate) struct Client {
     transport: Transport,
     pub(crate) place: Place,
+    /// The only authorities that certificates may come from, as PEM.
+    pub(crate) authorities: Option<String>,
     token: HeaderValue,
     limits: Limits,
     /// Shared with other connections of the same login.
@@ -124,7 +126,11 @@ impl Client {
         })?;
         token.set_sensitive(true);
         let (resolved, clock_ahead) = (Mutex::default(), AtomicI64::new(0));
-        Ok(Client { transport, place, token, limits: settings.limits, gates, resolved, clock_ahead })
+        let authorities = match &settings.tls {
+            Tls::Authorities(pem) => Some(pem.clone()),
+            Tls::System => None,
+        };
+        Ok(Client { transport, place, authorities, token, limits: settings.limits, gates, resolved, clock_ahead })
     }
 
     /// The failure of what was being done.
@@ -156,6 +162,7 @@ impl Client {
         let found = match &self.place.owner {
             Owner::Instance => Resolved::Instance,
             Owner::Group(path) => Resolved::Group(self.id("/groups/{group}", path).await?),
+            Owner::Project(path) => Resolved::Project(self.id("/projects/{project}", path).await?, path.clone()),
             Owner::Unclear(path) => match self.id("/projects/{project}", path).await {
                 Ok(id) => Resolved::Project(id, path.clone()),
                 Err(trouble) if trouble.is(404) => Resolved::Group(self.id("/groups/{group}", path).await?),

@@ -31,6 +31,7 @@ pub(crate) fn role(owner: &Owner) -> String {
     match owner {
         Owner::Instance => "the rights of an administrator of the server".to_owned(),
         Owner::Group(path) => format!("the role Owner in the group {path}"),
+        Owner::Project(path) => format!("the role Maintainer in the project {path}"),
         Owner::Unclear(path) => format!("the role Maintainer in the project {path}, or Owner if it is a group"),
     }
 }

@@ -5,7 +5,7 @@
 
 use bootstrap::{Claim, End, Exchange, Report, Secret};
 use fleet::bootstrap::{Answer, Offer, Record, Registry, Reply, TooMany};
-use fleet::forge::Hidden;
+use fleet::forge::{Hidden, Platform};
 use fleet::inbox::{Received, Signed};
 use fleet::object::Name;
 use jiff::Timestamp;
@@ -25,7 +25,7 @@ pub(crate) struct Border {
     /// Where guests reach the bootstrap endpoint.
     endpoint: Mutex<Option<Endpoint>>,
     /// The secrets of webhooks by the pool that names them; a pool may have two while one is replaced.
-    secrets: Mutex<BTreeMap<String, Vec<Hidden>>>,
+    secrets: Mutex<BTreeMap<String, (Platform, Vec<Hidden>)>>,
     sender: mpsc::Sender<Received>,
     receiver: tokio::sync::Mutex<mpsc::Receiver<Received>>,
 }
@@ -76,10 +76,11 @@ impl Border {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// For the webhook receiver: the secrets that a signature may be made with, and whose they are. Never show them.
-    pub(crate) fn webhook_secrets(&self) -> Vec<(Name, Hidden)> {
+    /// For the webhook receiver: the secrets that a platform may prove itself with, and whose they are. Never show them.
+    pub(crate) fn webhook_secrets(&self, platform: Platform) -> Vec<(Name, Hidden)> {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = secrets.iter().filter_map(|(pool, secrets)| Some((Name::read(pool)?, secrets)));
+        let of_platform = secrets.iter().filter(|(_, (of, _))| *of == platform);
+        let named = of_platform.filter_map(|(pool, (_, secrets))| Some((Name::read(pool)?, secrets)));
         named.flat_map(|(pool, secrets)| secrets.iter().map(move |secret| (pool.clone(), secret.clone()))).collect()
     }
 
@@ -111,11 +112,11 @@ impl Border {
     }
 
     /// For the core: the secrets of the webhooks of a pool.
-    pub(crate) fn set_webhook_secrets(&self, pool: &str, secrets: Vec<Hidden>) {
+    pub(crate) fn set_webhook_secrets(&self, platform: Platform, pool: &str, secrets: Vec<Hidden>) {
         let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         match secrets.is_empty() {
             true => known.remove(pool),
-            false => known.insert(pool.to_owned(), secrets),
+            false => known.insert(pool.to_owned(), (platform, secrets)),
         };
     }
 
@@ -186,6 +187,7 @@ mod tests {
     use super::{Border, NotTaken};
     use bootstrap::{Attestation, Claim, Exchange, Secret};
     use fleet::bootstrap::{Notice, Reply};
+    use fleet::forge::Platform;
     use fleet::inbox::Received;
     use jiff::Timestamp;
     use std::time::Duration;
@@ -211,16 +213,19 @@ mod tests {
     #[test]
     fn the_secrets_of_a_pool_are_replaced_and_never_shown() {
         let border = Border::new();
-        border.set_webhook_secrets("ci/a", vec!["one".to_owned().into()]);
-        border.set_webhook_secrets("ci/b", vec!["two".to_owned().into(), "three".to_owned().into()]);
-        assert_eq!(border.webhook_secrets().len(), 3);
-        assert_eq!(format!("{:?}", border.webhook_secrets()).matches("[redacted]").count(), 3);
-        border.set_webhook_secrets("ci/b", Vec::new());
+        border.set_webhook_secrets(Platform::GitHub, "ci/a", vec!["one".to_owned().into()]);
+        border.set_webhook_secrets(Platform::GitHub, "ci/b", vec!["two".to_owned().into(), "three".to_owned().into()]);
+        assert_eq!(border.webhook_secrets(Platform::GitHub).len(), 3);
+        assert_eq!(format!("{:?}", border.webhook_secrets(Platform::GitHub)).matches("[redacted]").count(), 3);
+        border.set_webhook_secrets(Platform::GitHub, "ci/b", Vec::new());
         let left: Vec<(String, String)> = border
-            .webhook_secrets()
+            .webhook_secrets(Platform::GitHub)
             .iter()
             .map(|(pool, secret)| (pool.to_string(), secret.expose().to_owned()))
             .collect();
         assert_eq!(left, [("ci/a".to_owned(), "one".to_owned())]);
+        border.set_webhook_secrets(Platform::GitLab, "ci/a", vec!["four".to_owned().into()]);
+        assert!(border.webhook_secrets(Platform::GitHub).is_empty(), "GitLab sends its secrets in clear text");
+        assert_eq!(border.webhook_secrets(Platform::GitLab).len(), 1);
     }
 }

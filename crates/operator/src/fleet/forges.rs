@@ -2,11 +2,11 @@
 
 use super::border::Border;
 use super::secrets::{Secrets, Unavailable, unread};
-use api::fleet::{Github, RunnerPool, Workload};
+use api::fleet::{RunnerPool, Workload};
 use change::Key;
 use cluster::{Permit, Server, live};
-use fleet::forge::{Answer, Ask, Failure, ForgeKey, Hidden, Request};
-use fleet::jobs::settings::page;
+use fleet::forge::{Answer, Ask, Failure, ForgeKey, Hidden, Platform, Request};
+use fleet::jobs::settings::Settings as Wanted;
 use fleet::object::fleet_kind;
 use forge::{Credentials, Hands, Limits, Link, Secret, Settings, Tls};
 use protocol::Served;
@@ -16,8 +16,11 @@ use std::time::Duration;
 
 /// A pod is killed some 30 seconds after it was told to stop, and writes come first.
 const CLOSING: Duration = Duration::from_secs(5);
-/// Where the fields are.
-const FIELD: &str = "workload.config.github";
+
+/// Where the fields of a pool are.
+fn field(platform: Platform, name: &str) -> String {
+    format!("workload.config.{}.{name}", platform.name().to_lowercase())
+}
 
 /// All connections to CI platforms.
 pub(super) struct Forges {
@@ -69,7 +72,7 @@ impl Forges {
     /// Forgets a platform, with its credentials and the secrets of its webhooks.
     pub(super) fn forget(&self, forge: &ForgeKey) {
         self.hands.disconnect(forge);
-        self.border.set_webhook_secrets(&name(forge), Vec::new());
+        self.border.set_webhook_secrets(Platform::GitHub, &name(forge), Vec::new());
         self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(forge);
     }
 
@@ -88,13 +91,17 @@ impl Forges {
     }
 
     async fn connect(&self, forge: &ForgeKey) -> Result<(), Failure> {
-        let github = read_pool(&self.server, forge).await?;
+        let wanted = read_pool(&self.server, forge).await?;
         let of = format!("RunnerPool {}", name(forge));
         let mut secrets = Secrets::new(&self.server, Some(&self.home), &forge.namespace, of);
-        let settings = settings(&github, &mut secrets).await?;
-        let webhooks = webhook_secrets(&github, &mut secrets).await?;
-        self.border.set_webhook_secrets(&name(forge), webhooks);
-        self.hands.connect(forge, Link::Github(Box::new(settings)))
+        let settings = Box::new(settings(&wanted, &mut secrets).await?);
+        let webhooks = webhook_secrets(&wanted, &mut secrets).await?;
+        self.border.set_webhook_secrets(wanted.platform, &name(forge), webhooks);
+        let link = match wanted.platform {
+            Platform::GitHub => Link::Github(settings),
+            Platform::GitLab => Link::Gitlab(settings),
+        };
+        self.hands.connect(forge, link)
     }
 }
 
@@ -102,7 +109,7 @@ fn name(forge: &ForgeKey) -> String {
     format!("{}/{}", forge.namespace, forge.name)
 }
 
-async fn read_pool(server: &Server, forge: &ForgeKey) -> Result<Github, Failure> {
+async fn read_pool(server: &Server, forge: &ForgeKey) -> Result<Wanted, Failure> {
     let kind = fleet_kind("RunnerPool");
     let served = Served::at(kind.clone(), "runnerpools", true);
     let key = Key { kind, namespace: forge.namespace.clone(), name: forge.name.clone() };
@@ -114,39 +121,43 @@ async fn read_pool(server: &Server, forge: &ForgeKey) -> Result<Github, Failure>
     let Some(found) = found else { return Err(wrong(format!("there is no {what}"), "create it again")) };
     let pool: RunnerPool = serde_json::from_value(found)
         .map_err(|error| wrong(format!("{what} cannot be read: {error}"), "install the CRDs of this version"))?;
-    let github = pool.spec.workload.as_ref().and_then(Workload::runners).cloned();
-    github.ok_or_else(|| wrong(format!("{what} has no credentials"), "set workload.config.github.credentials"))
+    let Some(runners) = pool.spec.workload.as_ref().and_then(Workload::runners) else {
+        let remedy = "set credentials in workload.config.github or workload.config.gitlab";
+        return Err(wrong(format!("{what} has no credentials"), remedy));
+    };
+    Wanted::of(runners).map_err(|(message, remedy)| Failure::Configuration { message, remedy })
 }
 
-async fn settings(github: &Github, secrets: &mut Secrets<'_>) -> Result<Settings, Failure> {
+async fn settings(wanted: &Wanted, secrets: &mut Secrets<'_>) -> Result<Settings, Failure> {
+    let (field, github) = (|name: &str| field(wanted.platform, name), &wanted.github);
     let named = github.credentials.clone().unwrap_or_default();
     let credentials = match (named.app, named.token) {
         (Some(app), _) => {
-            let field = format!("{FIELD}.credentials.app.privateKey");
-            let key = Secret::from(secrets.value(&field, &app.private_key).await?);
+            let key = Secret::from(secrets.value(&field("credentials.app.privateKey"), &app.private_key).await?);
             Credentials::App { id: app.id, installation: app.installation, key }
         }
         (None, Some(token)) => {
-            Credentials::Token(Secret::from(secrets.value(&format!("{FIELD}.credentials.token"), &token).await?))
+            Credentials::Token(Secret::from(secrets.value(&field("credentials.token"), &token).await?))
         }
         (None, None) => {
             return Err(Failure::Configuration {
                 message: format!("{} names no credentials", secrets.of()),
-                remedy: format!("set {FIELD}.credentials.token or {FIELD}.credentials.app"),
+                remedy: format!("set {}", field("credentials")),
             });
         }
     };
     let tls = match &github.ca_certificate {
-        Some(reference) => Tls::Authorities(secrets.value(&format!("{FIELD}.caCertificate"), reference).await?),
+        Some(reference) => Tls::Authorities(secrets.value(&field("caCertificate"), reference).await?),
         None => Tls::System,
     };
-    Ok(Settings { address: page(github), allows_http: false, credentials, tls, limits: Limits::default() })
+    Ok(Settings { address: wanted.link.clone(), allows_http: false, credentials, tls, limits: Limits::default() })
 }
 
-async fn webhook_secrets(github: &Github, secrets: &mut Secrets<'_>) -> Result<Vec<Hidden>, Failure> {
+async fn webhook_secrets(wanted: &Wanted, secrets: &mut Secrets<'_>) -> Result<Vec<Hidden>, Failure> {
     let mut found = Vec::new();
-    for (number, reference) in github.webhook_secrets.iter().enumerate() {
-        found.push(secrets.value(&format!("{FIELD}.webhookSecrets[{number}]"), reference).await?.into());
+    for (number, reference) in wanted.github.webhook_secrets.iter().enumerate() {
+        let field = field(wanted.platform, &format!("webhookSecrets[{number}]"));
+        found.push(secrets.value(&field, reference).await?.into());
     }
     Ok(found)
 }

@@ -76,6 +76,21 @@ async fn good_specs_are_accepted_with_their_defaults_and_bad_ones_are_refused_wi
     assert_eq!(stored["power"], "Running");
     apply(&playground, "RunnerPool", "pool", &json!({"templateRef": {"name": "linux"}})).await.unwrap();
 
+    let gitlab = |change: Value| {
+        let mut gitlab = json!({"group": "acme", "tags": ["pve"], "credentials": {"token": {"name": "a", "key": "b"}}});
+        change.as_object().unwrap().iter().for_each(|(field, value)| gitlab[field] = value.clone());
+        let workload = json!({"type": "gitlab-ci", "config": {"gitlab": gitlab}});
+        json!({"templateRef": {"name": "linux"}, "workload": workload})
+    };
+    let stored = apply(&playground, "RunnerPool", "gitlab", &gitlab(json!({}))).await.unwrap();
+    let stored = &stored["workload"]["config"]["gitlab"];
+    assert_eq!((&stored["url"], &stored["sources"]), (&json!("https://gitlab.com"), &json!(["Webhook", "Poll"])));
+    let other_type = |mut spec: Value| {
+        spec["workload"]["type"] = "github-actions".into();
+        ("RunnerPool", spec)
+    };
+    let of_gitlab = |change: Value| ("RunnerPool", gitlab(change));
+
     let with = |change: Value| ("HypervisorCluster", cluster(&change));
     let by = |source: Value, network: Value| ("HypervisorMachineTemplate", template(&source, &network));
     let pool = |scaling: Value| ("RunnerPool", json!({"templateRef": {"name": "linux"}, "scaling": scaling}));
@@ -99,6 +114,17 @@ async fn good_specs_are_accepted_with_their_defaults_and_bad_ones_are_refused_wi
             pool(json!({"schedules": [{"from": "25:00", "to": "10:00", "minReplicas": 1}]})),
             "spec.scaling.schedules[0].from",
         ),
+        (of_gitlab(json!({"project": "acme/shop"})), "by either group or project: set one of them"),
+        (of_gitlab(json!({"group": null})), "by either group or project: set one of them"),
+        (of_gitlab(json!({"tags": null})), "set runUntagged to run those without tags"),
+        (of_gitlab(json!({"url": "http://gitlab.com"})), "must begin with https://"),
+        (of_gitlab(json!({"group": null, "project": "12"})), "spec.workload.config.gitlab.project"),
+        (of_gitlab(json!({"sources": ["ScaleSet"]})), "Unsupported value: \"ScaleSet\""),
+        (
+            of_gitlab(json!({"runner": {"folder": "/a", "download": {"url": "https://a", "sha256": "0".repeat(64)}}})),
+            "has one of folder, archive and download",
+        ),
+        (other_type(gitlab(json!({}))), "which need workload.type gitlab-ci"),
     ] {
         let refused = apply(&playground, kind, "bad", &spec).await;
         let message = refused.expect_err(&format!("{kind} {spec} is accepted"));

@@ -31,6 +31,7 @@ mod fixture;
 mod fleet;
 mod fleet_canaries;
 mod fleet_check;
+mod fleet_gitlab;
 mod fleet_jobs;
 mod fleet_kinds;
 mod fleet_kubevirt;

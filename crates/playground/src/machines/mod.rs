@@ -1,13 +1,14 @@
 //! Machines of the stand-in of Proxmox VE that really run their guest: `virtpilot-guest` as a process for each machine that is switched on,
-//! with the configuration of its cloud-init image, and with a program in place of GitHub's runner.
+//! with the configuration of its cloud-init image, and with a program in place of the runner of GitHub or GitLab.
 
+mod gitlab_runner;
 mod image;
 mod machine;
 mod runner;
+mod server;
 
 pub use runner::run as run_runner;
 
-use crate::github::GithubStandIn;
 use crate::proxmox::ProxmoxStandIn;
 use crate::user_error::UserError;
 use image::Image;
@@ -39,13 +40,19 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Starts the guests of all machines that are switched on from now on. A job takes so long.
-    pub fn start(proxmox: &ProxmoxStandIn, github: &GithubStandIn, job: Duration) -> Result<Machines, UserError> {
-        let image = Image::create(&github.ca_pem, job)?;
+    /// Starts the guests of all machines that are switched on from now on. A job takes so long. The CI platform has its certificate from this
+    /// authority; `lost` hears of each of its runners whose machine is off.
+    pub fn start(
+        proxmox: &ProxmoxStandIn,
+        ca: &str,
+        job: Duration,
+        lost: impl Fn(u64) + Send + 'static,
+    ) -> Result<Machines, UserError> {
+        let image = Image::create(ca, job)?;
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(String::new())));
         let room = Room {
             proxmox: proxmox.shared(),
-            github: github.shared(),
+            lost: Box::new(lost),
             folder: image.folder().to_owned(),
             stop: Arc::clone(&stop),
             said: Arc::clone(&said),
@@ -86,7 +93,7 @@ impl Drop for Machines {
 /// What the thread has.
 struct Room {
     proxmox: Arc<crate::proxmox::Shared>,
-    github: Arc<crate::github::Shared>,
+    lost: Box<dyn Fn(u64) + Send>,
     folder: PathBuf,
     stop: Arc<AtomicBool>,
     said: Arc<Mutex<String>>,
@@ -145,12 +152,12 @@ impl Room {
         });
     }
 
-    /// A machine is off: nothing of it runs on, and nobody tells GitHub, which finds out later.
+    /// A machine is off: nothing of it runs on, and nobody tells the CI platform, which finds out later.
     fn end(&self, run: Run, machine: Machine) {
         let (text, runner) = machine.end();
         self.say(run, &text);
         if let Some(id) = runner {
-            self.github.with(|state, now| state.runner_lost(id, now));
+            (self.lost)(id);
         }
     }
 

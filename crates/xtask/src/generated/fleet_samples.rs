@@ -44,6 +44,11 @@ pub(super) fn files() -> Vec<File> {
             "A runner of GitHub Actions for each queued job, with the Secrets of docs/github-runners.md. Jobs run as the user runner of the image; without runner.user they run as root.",
             &[runners()],
         ),
+        file(
+            "gitlab-runners.yaml",
+            "A runner of GitLab for each job that waits, with the access token of the Secret gitlab, which the fleet has to be allowed to read: see docs/gitlab-runners.md.",
+            &[gitlab_runners()],
+        ),
     ]
 }
 
@@ -108,6 +113,28 @@ fn runners() -> Value {
             "scaling": {"maxReplicas": 20, "spares": {"booted": 1}},
             "lifecycle": {"maxLifetime": "8h", "jobTimeout": "6h"},
             "workload": {"type": "github-actions", "config": {"github": github}},
+        }),
+    )
+}
+
+fn gitlab_runners() -> Value {
+    let key = |key: &str| json!({"name": "gitlab", "key": key});
+    let gitlab = json!({
+        "group": "acme",
+        "tags": ["linux", "x64"],
+        "credentials": {"token": key("token")},
+        "webhookSecrets": [key("webhook")],
+        "quotas": {"eachRepository": 5},
+        "runner": {"user": "gitlab-runner"},
+    });
+    object(
+        "RunnerPool",
+        "gitlab-runners",
+        &json!({
+            "templateRef": {"name": "linux"},
+            "scaling": {"maxReplicas": 20, "spares": {"booted": 1}},
+            "lifecycle": {"maxLifetime": "8h", "jobTimeout": "6h"},
+            "workload": {"type": "gitlab-ci", "config": {"gitlab": gitlab}},
         }),
     )
 }

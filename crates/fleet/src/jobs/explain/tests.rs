@@ -1,6 +1,7 @@
 //! Tests of what people read about jobs.
 
 use super::wait;
+use crate::forge::Platform;
 use crate::jobs::demand::Wait;
 use change::{Moment, Now};
 use jiff::Timestamp;
@@ -31,9 +32,26 @@ fn every_reason_to_wait_is_a_sentence_of_its_own() {
         Wait::NotListening { pool: pool(), is_taken: false },
     ];
     let sentences: std::collections::BTreeSet<String> =
-        all.iter().map(|reason| wait(reason, now(3_700).wall)).collect();
+        all.iter().map(|reason| wait(reason, Platform::GitHub, now(3_700).wall)).collect();
     assert_eq!(sentences.len(), all.len());
-    assert!(wait(&all[8], now(3_700).wall).ends_with("has been booting for 1 h 1 min"));
-    assert!(wait(&all[9], now(30).wall).ends_with("not given it a job yet"), "it has just come online");
-    assert!(wait(&all[9], now(300).wall).contains("check that its runner group"));
+    assert!(wait(&all[8], Platform::GitHub, now(3_700).wall).ends_with("has been booting for 1 h 1 min"));
+    assert!(
+        wait(&all[9], Platform::GitHub, now(30).wall).ends_with("not given it a job yet"),
+        "it has just come online"
+    );
+    assert!(wait(&all[9], Platform::GitHub, now(300).wall).contains("check that its runner group"));
+}
+
+#[test]
+fn a_job_of_gitlab_is_told_of_in_the_words_of_gitlab() {
+    let at = now(0).wall;
+    for (reason, expected) in [
+        (Wait::OnGitHub, "its resource group"),
+        (Wait::NoPool { missing: vec!["gpu".into()] }, "has the tag gpu"),
+        (Wait::Idle { runner: "vp-1".into(), since: at }, "has group runners enabled"),
+        (Wait::RateLimited { until: at }, "requests to GitLab"),
+    ] {
+        let said = wait(&reason, Platform::GitLab, now(300).wall);
+        assert!(said.contains(expected) && !said.contains("GitHub"), "{said}");
+    }
 }

@@ -38,6 +38,9 @@ pub fn read(text: &str) -> Option<Question> {
     };
     let path = address.split(['?', '#']).next().unwrap_or(address);
     let parts: Vec<&str> = path.split('/').skip(1).filter(|part| !part.is_empty()).collect();
+    if let Some(dash) = parts.iter().position(|part| *part == "-") {
+        return of_gitlab(parts.get(..dash)?, parts.get(dash + 1..)?);
+    }
     let actions = parts.iter().rposition(|part| *part == "actions")?;
     let (before, after) = (parts.get(..actions)?, parts.get(actions + 1..)?);
     match after {
@@ -52,6 +55,20 @@ pub fn read(text: &str) -> Option<Question> {
                 _ => return None,
             };
             Some(Question::Run { repository: Repository::new(owner, name), run: run.parse().ok()?, attempt })
+        }
+        _ => None,
+    }
+}
+
+/// What an address of GitLab means: the path of a project, and what of it. Before the path may be other parts.
+fn of_gitlab(before: &[&str], after: &[&str]) -> Option<Question> {
+    match after {
+        ["jobs", id, ..] => id.parse().ok().map(Question::Job),
+        ["pipelines", id, ..] => {
+            let (name, groups) = before.split_last()?;
+            let repository = Repository::new(&groups.join("/"), name);
+            (!groups.is_empty()).then_some(())?;
+            Some(Question::Run { repository, run: id.parse().ok()?, attempt: None })
         }
         _ => None,
     }
@@ -92,6 +109,7 @@ mod tests {
             "https://github.com/acme/web/actions/runs/5/job/77?pr=3#step:4:1",
             "https://github.com/acme/web/actions/runs/5/attempts/2/job/77",
             "https://api.github.com/repos/acme/web/actions/jobs/77",
+            "https://gitlab.com/acme/lab/robot/-/jobs/77",
             "https://ghes.example.org/api/v3/repos/acme/actions/actions/jobs/77",
         ] {
             assert_eq!(read(text), Some(Question::Job(77)), "{text}");
@@ -103,6 +121,9 @@ mod tests {
         };
         assert_eq!(read("https://github.com/Acme/web/actions/runs/5"), run(None));
         assert_eq!(read("https://api.github.com/repos/acme/web/actions/runs/5/attempts/2"), run(Some(2)));
+        let repository = Repository::new("acme/lab", "robot");
+        let pipeline = Question::Run { repository, run: 5, attempt: None };
+        assert_eq!(read("https://gitlab.com/Acme/lab/robot/-/pipelines/5"), Some(pipeline));
         for text in
             ["", "seven", "acme/web", "https://github.com/acme/web", "https://github.com/acme/web/actions/runs/x"]
         {

@@ -17,6 +17,7 @@ use super::runners::Phase;
 use super::story::{Note, What};
 use super::table::Job;
 use super::{Dispatch, Source};
+use crate::forge::Platform;
 use crate::object::Name;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,9 @@ pub struct Total {
 pub struct Line {
     /// Which job.
     pub key: JobKey,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Platform::is_github")]
+    pub platform: Platform,
     /// `OWNER/NAME`.
     pub repository: String,
     /// The id of its run.
@@ -182,6 +186,8 @@ pub struct PoolLine {
 /// What is known of pools beside what jobs need.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras<'a> {
+    /// Where the jobs are.
+    pub platform: Platform,
     /// How long machines of a pool take to come online.
     pub usual_starts: Option<&'a BTreeMap<Name, Duration>>,
     /// What keeps a pool from running jobs, such as a runner version that GitHub refuses.
@@ -216,7 +222,7 @@ pub fn report(
     for (jobs, most) in [(&mut waiting, MOST_WAITING), (&mut running, MOST_RUNNING), (&mut ended, MOST)] {
         jobs.truncate(most);
     }
-    let line = |job: &Job| line(job, twins.of.get(&job.facts.key).copied(), dispatch, &pools_of);
+    let line = |job: &Job| line(job, twins.of.get(&job.facts.key).copied(), dispatch, &pools_of, extras.platform);
     let all = [waiting, running, ended].map(|jobs| jobs.into_iter().map(line).collect());
     let pools = objects.pools.iter().take(MOST_POOLS).map(|pool| pool_line(pool, objects, decision, extras)).collect();
     Report { version: VERSION, operator: operator.clone(), total, jobs: bounded_jobs(all), pools }
@@ -315,7 +321,13 @@ impl Twins<'_> {
     }
 }
 
-fn line(job: &Job, request: Option<&Job>, dispatch: &Dispatch, pools_of: &BTreeMap<String, String>) -> Line {
+fn line(
+    job: &Job,
+    request: Option<&Job>,
+    dispatch: &Dispatch,
+    pools_of: &BTreeMap<String, String>,
+    platform: Platform,
+) -> Line {
     let facts = &job.facts;
     let state = request.map_or(facts.state, |request| facts.state.max(request.facts.state));
     let of = |key: &JobKey| dispatch.waits().get(key).cloned();
@@ -343,6 +355,7 @@ fn line(job: &Job, request: Option<&Job>, dispatch: &Dispatch, pools_of: &BTreeM
     };
     Line {
         key: facts.key,
+        platform,
         repository: short(&facts.repository.to_string()),
         run: facts.run,
         name: short(&facts.name),

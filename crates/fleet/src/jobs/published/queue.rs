@@ -1,8 +1,9 @@
 //! The queue in lines: each job, and why it waits.
 
 use super::{Line, PoolLine, Report};
+use crate::forge::Platform;
 use crate::jobs::demand::Wait;
-use crate::jobs::job::State;
+use crate::jobs::job::{State, is_below};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -92,7 +93,7 @@ impl Filter {
         };
         let is_repository = |wanted: &String| {
             let wanted = wanted.to_lowercase();
-            line.repository == wanted || line.repository.split('/').next() == Some(&wanted)
+            line.repository == wanted || is_below(&line.repository, &wanted)
         };
         (self.is_all || is_waiting(line))
             && self.pool.as_ref().is_none_or(is_pool)
@@ -105,13 +106,15 @@ fn is_waiting(line: &Line) -> bool {
 }
 
 fn row(line: &Line, report: &Report, now: Timestamp, nearest: &impl Fn(&str, &[&str]) -> Option<String>) -> Row {
-    let Line { key, repository, run, name, labels, state, wait, pool, claim, runner, conclusion, .. } = line;
+    let Line { key, repository, run, name, labels, state, wait, pool, claim, runner, conclusion, platform, .. } = line;
     let is_shown = |wait: &&Wait| is_waiting(line) || matches!(wait, Wait::OnGitHub);
     let wait = wait.as_ref().filter(is_shown);
     let why = match (wait, conclusion) {
-        (_, Some(conclusion)) if conclusion == "gone" => "GitHub says that it does not exist any more".to_owned(),
+        (_, Some(conclusion)) if conclusion == "gone" => {
+            format!("{} says that it does not exist any more", platform.name())
+        }
         (_, Some(conclusion)) => conclusion.clone(),
-        (Some(wait), None) => why(wait, pool.as_deref(), &report.pools, now, nearest),
+        (Some(wait), None) => why(wait, *platform, pool.as_deref(), &report.pools, now, nearest),
         (None, None) => match (claim, runner) {
             (Some(claim), _) => format!("runs on machine {}", name_of(claim)),
             (None, Some(runner)) => format!("runs on {runner}"),
@@ -139,6 +142,7 @@ fn row(line: &Line, report: &Report, now: Timestamp, nearest: &impl Fn(&str, &[&
 /// Why a job waits, in a few words; `explain job` has the sentence.
 pub fn why(
     wait: &Wait,
+    platform: Platform,
     pool: Option<&str>,
     pools: &[PoolLine],
     now: Timestamp,
@@ -150,15 +154,17 @@ pub fn why(
         None => String::new(),
     };
     let since = |since: &Timestamp| now.duration_since(*since).as_secs().max(0);
+    let (forge, label) = (platform.name(), if platform.is_github() { "label" } else { "tag" });
     match wait {
+        Wait::OnGitHub if !platform.is_github() => "waits on GitLab: a person, a stage or a resource group".into(),
         Wait::OnGitHub => "waits on GitHub: an approval or a concurrency group".into(),
         Wait::NoPool { missing } if missing.is_empty() => "no pool serves its repository".into(),
         Wait::NoPool { missing } => {
             let all: Vec<&str> = pools.iter().flat_map(|pool| &pool.labels).map(String::as_str).collect();
             let near = missing.first().and_then(|label| nearest(label, &all));
             let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
-            let labels = if missing.len() == 1 { "label" } else { "labels" };
-            format!("no pool has {labels} {}{near}", missing.join(", "))
+            let many = if missing.len() == 1 { "" } else { "s" };
+            format!("no pool has {label}{many} {}{near}", missing.join(", "))
         }
         Wait::Paused { pool } => format!("pool {} is paused", name_of(pool)),
         Wait::Quota { of, allowed } => format!("quota of {of} is {allowed}, all busy"),
@@ -172,10 +178,10 @@ pub fn why(
             format!("machine {} is booting ({}{})", name_of(claim), span(since(begun)), usual)
         }
         Wait::Idle { runner, since: begun } => {
-            format!("runner {runner} is ready for {}; GitHub has not given it the job", span(since(begun)))
+            format!("runner {runner} is ready for {}; {forge} has not given it the job", span(since(begun)))
         }
         Wait::RateLimited { until } => {
-            format!("GitHub's limit of requests is used up for {}", span(until.duration_since(now).as_secs().max(0)))
+            format!("{forge}'s limit of requests is used up for {}", span(until.duration_since(now).as_secs().max(0)))
         }
         Wait::NotAssigned { pool, capacity } => {
             format!("GitHub has not assigned it to pool {}, which has room for {capacity}", name_of(pool))

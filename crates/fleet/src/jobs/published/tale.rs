@@ -4,7 +4,7 @@ use super::queue::span;
 use super::{Line, PoolLine, Report};
 use crate::jobs::demand::Wait;
 use crate::jobs::explain::{note, wait as sentence};
-use crate::jobs::job::State;
+use crate::jobs::job::{State, is_below};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -60,7 +60,9 @@ pub fn tale(line: &Line, report: &Report, now: Timestamp) -> Tale {
 fn state(line: &Line, now: Timestamp) -> String {
     let since = span(seconds(line.since, now));
     match (&line.conclusion, line.state) {
-        (Some(conclusion), _) if conclusion == "gone" => "gone: GitHub says that it does not exist any more".into(),
+        (Some(conclusion), _) if conclusion == "gone" => {
+            format!("gone: {} says that it does not exist any more", line.platform.name())
+        }
         (Some(conclusion), _) => format!("completed: {conclusion}, {since} ago"),
         (None, State::Completed) => format!("completed {since} ago; how it ended is not known"),
         (None, State::InProgress) => {
@@ -69,7 +71,10 @@ fn state(line: &Line, now: Timestamp) -> String {
             format!("in progress for {since}{}", place.unwrap_or_default())
         }
         (None, state) => {
-            let why = line.wait.as_ref().map_or_else(|| "nothing was decided yet".into(), |wait| sentence(wait, now));
+            let why = line
+                .wait
+                .as_ref()
+                .map_or_else(|| "nothing was decided yet".into(), |wait| sentence(wait, line.platform, now));
             format!("{} for {since}: {why}", state.name())
         }
     }
@@ -83,8 +88,9 @@ fn facts(line: &Line, pool: Option<&PoolLine>) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let labels =
         if line.labels.is_empty() { "none: it asks for a runner group".into() } else { line.labels.join(", ") };
-    facts.push(("labels", labels));
-    facts.push(("run", format!("{} of {}", line.run, line.repository)));
+    let is_github = line.platform.is_github();
+    facts.push((if is_github { "labels" } else { "tags" }, labels));
+    facts.push((if is_github { "run" } else { "pipeline" }, format!("{} of {}", line.run, line.repository)));
     if let Some(name) = &line.pool {
         let counts = pool.map(|pool| {
             let PoolLine { busy, idle, starting, max, waiting, .. } = pool;
@@ -100,7 +106,7 @@ fn facts(line: &Line, pool: Option<&PoolLine>) -> Vec<(&'static str, String)> {
         facts.push(("runner", runner.clone()));
     }
     if let Some(created) = line.created {
-        facts.push(("created", format!("{created:.0} on GitHub")));
+        facts.push(("created", format!("{created:.0} on {}", line.platform.name())));
     }
     let late = line.created.map(|created| format!(", {} after its creation", span(seconds(created, line.seen))));
     facts.push(("seen", format!("{:.0} by {}{}", line.seen, line.source.name(), late.unwrap_or_default())));
@@ -128,7 +134,11 @@ fn steps(line: &Line, now: Timestamp) -> Vec<Step> {
             Some(next) => Some(next.at),
             None => (!line.is_over()).then_some(now),
         };
-        steps.push(Step { at: found.at, seconds: until.map(|until| seconds(found.at, until)), what: note(found) });
+        steps.push(Step {
+            at: found.at,
+            seconds: until.map(|until| seconds(found.at, until)),
+            what: note(found, line.platform),
+        });
     }
     steps
 }
@@ -150,22 +160,30 @@ fn next(line: &Line, pool: Option<&PoolLine>, report: &Report, now: Timestamp) -
         let name = pool.map_or("", |pool| pool.name.as_str());
         return Some(format!("{trouble}; {}", explain("pool/", name)));
     }
+    let is_github = line.platform.is_github();
     Some(match line.wait.as_ref()? {
+        Wait::OnGitHub if !is_github => {
+            format!(
+                "start it on GitLab, or wait for the jobs before it: open pipeline {} of {}",
+                line.run, line.repository
+            )
+        }
         Wait::OnGitHub => format!(
             "approve its deployment on GitHub, or wait for the jobs of its concurrency group: open run {} of {}",
             line.run, line.repository
         ),
         Wait::NoPool { missing } => {
-            let owner = line.repository.split('/').next().unwrap_or_default();
-            let of = |pool: &&PoolLine| pool.scope == line.repository || pool.scope == owner;
+            let of = |pool: &&PoolLine| is_below(&line.repository, &pool.scope);
+            let (asked, label) = if is_github { ("runs-on", "label") } else { ("the tags", "tag") };
+            let guide = if is_github { "github-runners" } else { "gitlab-runners" };
             match report.pools.iter().find(of) {
                 Some(pool) if !missing.is_empty() => format!(
-                    "correct runs-on of the job, or add the label {} to a pool: {}",
+                    "correct {asked} of the job, or add the {label} {} to a pool: {}",
                     missing.join(", "),
                     kubectl("edit", &pool.name, "")
                 ),
                 Some(pool) => format!("add {} to a pool: {}", line.repository, kubectl("edit", &pool.name, "")),
-                None => format!("create a RunnerPool for {}: docs/github-runners.md", line.repository),
+                None => format!("create a RunnerPool for {}: docs/{guide}.md", line.repository),
             }
         }
         Wait::Paused { pool } => format!("resume the pool: {}", kubectl("edit", pool, "")),
@@ -184,13 +202,18 @@ fn next(line: &Line, pool: Option<&PoolLine>, report: &Report, now: Timestamp) -
         Wait::Creating { pool } => explain("pool/", pool),
         Wait::Booting { claim, .. } => explain("", claim),
         Wait::Idle { since, .. } if seconds(*since, now) < 120 => {
-            "nothing: GitHub usually gives it the job within seconds".into()
+            format!("nothing: {} usually gives it the job within seconds", line.platform.name())
         }
+        Wait::Idle { .. } if !is_github => format!(
+            "check that group runners are enabled in the CI/CD settings of {}, and that its tags have the case of those of the pool",
+            line.repository
+        ),
         Wait::Idle { .. } => format!(
             "check that the runner group of the pool serves {}, and the version of the runner: {}",
             line.repository,
             line.pool.as_ref().map_or_else(|| "virtpilot fleet list".into(), |pool| explain("pool/", pool))
         ),
+        Wait::RateLimited { until } if !is_github => format!("nothing: it goes on by itself at {until}"),
         Wait::RateLimited { until } => {
             format!("nothing: it goes on by itself at {until}; a GitHub App has a limit of its own")
         }

@@ -96,7 +96,7 @@ impl Bed {
         let objects = Objects { pools: &pools, claims: &self.claims, is_complete: true, rules: &self.rules };
         let decision: Decision = self.dispatch.decide(objects, now(second));
         let usual = BTreeMap::from([(Name::new("ci", "linux"), Duration::from_secs(20))]);
-        let extras = Extras { usual_starts: Some(&usual), troubles: None };
+        let extras = Extras { usual_starts: Some(&usual), ..Extras::default() };
         report(&operator(), &self.dispatch, objects, &decision, extras)
     }
 }

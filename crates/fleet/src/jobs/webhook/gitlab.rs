@@ -1,7 +1,7 @@
 //! Webhooks of GitLab. They carry a token instead of a signature, and a job's tags not at all: a job that waits is looked up before it is
 //! believed.
 
-use super::{CLOCKS_DIFFER, LARGEST, MAX_AGE, Receiver, Refusal, Verdict};
+use super::{CLOCKS_DIFFER, LARGEST, MAX_AGE, Receiver, Refusal, Verdict, codes};
 use crate::forge::{JobStatus, gitlab};
 use crate::jobs::hmac::{hmac, is_same};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
@@ -83,7 +83,7 @@ impl Receiver {
         if event != "Job Hook" {
             return Ok(Verdict::Ignored("other_event"));
         }
-        let codes = [hmac(b"delivery", id.as_bytes()), hmac(b"body", delivery.body)];
+        let codes = codes(id, delivery.body);
         if codes.iter().any(|code| self.known.contains(code)) {
             return Ok(Verdict::Ignored("repeated"));
         }
@@ -105,16 +105,21 @@ impl Receiver {
     }
 }
 
-/// Whether the token is one of the secrets. All are tried, and neither their content nor their length changes the time.
+/// Whether the token is one of the secrets.
 fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
-    let secrets: Vec<&&[u8]> = secrets.iter().filter(|secret| !secret.is_empty()).collect();
-    if secrets.is_empty() {
+    if secrets.iter().all(|secret| secret.is_empty()) {
         return Err(Refusal::NoSecret);
     }
-    let token = delivery.token.filter(|token| !token.is_empty()).ok_or(Refusal::NoSignature)?;
+    delivery.token.filter(|token| !token.is_empty()).ok_or(Refusal::NoSignature)?;
+    if senders(delivery, secrets).is_empty() { Err(Refusal::WrongSignature) } else { Ok(()) }
+}
+
+/// Which of the secrets is the token, by their place. All are tried, and neither their content nor their length changes the time.
+pub fn senders(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Vec<usize> {
+    let Some(token) = delivery.token else { return Vec::new() };
     let claimed = hmac(b"token", token.as_bytes());
-    let is_right = secrets.iter().fold(false, |is_right, secret| is_right | is_same(&hmac(b"token", secret), &claimed));
-    if is_right { Ok(()) } else { Err(Refusal::WrongSignature) }
+    let is_right = |secret: &[u8]| is_same(&hmac(b"token", secret), &claimed) & !secret.is_empty();
+    secrets.iter().enumerate().filter(|(_, secret)| is_right(secret)).map(|(place, _)| place).collect()
 }
 
 /// Reads an event: the job, and when that happened.

@@ -69,7 +69,7 @@ fn what_could_not_be_passed_on_is_new_when_it_is_delivered_again() {
     receive(&mut receiver, "b", other.as_bytes());
     for _ in 0..2 {
         assert!(matches!(receive(&mut receiver, "a", body.as_bytes()), Verdict::Accepted(_)));
-        receiver.forget(&Delivery { event: None, id: Some("a"), signature: None, body: body.as_bytes() });
+        receiver.forget(Some("a"), body.as_bytes());
     }
     assert_eq!(receive(&mut receiver, "b", other.as_bytes()), Verdict::Ignored("repeated"));
 }

@@ -27,7 +27,7 @@ pub(super) async fn read(server: &Server, namespace: &str) -> anyhow::Result<Pub
     let found = found.with_context(|| format!("could not read ConfigMap {namespace}/{}", api::fleet::QUEUE))?;
     let Some(found) = found else {
         bail!(
-            "there is no queue in the namespace {namespace}: the fleet publishes one when a RunnerPool names its credentials for GitHub; \
+            "there is no queue in the namespace {namespace}: the fleet publishes one when a RunnerPool names its credentials for GitHub or GitLab; \
              if it is installed in another namespace, add --namespace, otherwise see virtpilot fleet list"
         );
     };

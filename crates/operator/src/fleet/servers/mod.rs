@@ -14,6 +14,7 @@ use crate::fleet::border::Border;
 pub(crate) use address::PublicAddress;
 use anyhow::Context;
 use cluster::{Permit, Server};
+use fleet::forge::{GITLAB_WEBHOOK_PATH, WEBHOOK_PATH};
 pub(crate) use leader::{Leader, publish};
 use runtime::bounded::{self, Limits, Tls};
 use runtime::{Clock, health, tls};
@@ -100,7 +101,7 @@ pub(crate) async fn receive_webhooks(
     let tls = move || certificate.as_mut().map_or(Tls::Off, |known| Tls::With(known.acceptor()));
     let service = Arc::new(webhooks::Webhooks::new(border.clone(), leader, count));
     tokio::spawn(bounded::serve(listener, tls, OF_WEBHOOKS, service));
-    tracing::info!("webhooks are received on {address}, at {}", webhooks::PATH);
+    tracing::info!("webhooks are received on {address}, at {WEBHOOK_PATH} and {GITLAB_WEBHOOK_PATH}");
     Ok(())
 }
 

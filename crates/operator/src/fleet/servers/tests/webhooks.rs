@@ -3,8 +3,9 @@
 use super::rig::{Counted, connect, exchange, listener, received, status};
 use crate::fleet::border::Border;
 use crate::fleet::servers::leader::Leader;
-use crate::fleet::servers::webhooks::{PATH, Webhooks};
+use crate::fleet::servers::webhooks::Webhooks;
 use crate::fleet::servers::{OF_WEBHOOKS, WEBHOOK};
+use fleet::forge::{GITLAB_WEBHOOK_PATH, Platform, WEBHOOK_PATH as PATH};
 use fleet::inbox::Received;
 use jiff::Timestamp;
 use ring::hmac;
@@ -27,7 +28,7 @@ struct Scene {
 /// A receiver of a replica that leads, with these limits of time.
 async fn scene(limits: Limits, body: Duration) -> Scene {
     let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
-    border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
+    border.set_webhook_secrets(Platform::GitHub, "ci/linux", vec![SECRET.to_owned().into()]);
     border.open();
     let mut service = Webhooks::new(border.clone(), None, counted.count());
     service.within = body;
@@ -171,8 +172,8 @@ async fn slow_heads_and_slow_bodies_are_given_up_and_counted() {
 #[tokio::test]
 async fn a_replica_that_does_not_lead_and_one_that_is_behind_have_it_delivered_again() {
     let (border, counted, (listener, address)) = (Border::new(), Counted::default(), listener().await);
-    border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
-    border.set_webhook_secrets("team/other", vec!["another secret".to_owned().into()]);
+    border.set_webhook_secrets(Platform::GitHub, "ci/linux", vec![SECRET.to_owned().into()]);
+    border.set_webhook_secrets(Platform::GitHub, "team/other", vec!["another secret".to_owned().into()]);
     let service = Arc::new(Webhooks::new(border.clone(), None, counted.count()));
     tokio::spawn(serve(listener, || Tls::Off, OF_WEBHOOKS, service));
     let scene = Scene { address, border, counted };
@@ -222,7 +223,7 @@ async fn standby(leader: SocketAddr) -> Scene {
 #[tokio::test]
 async fn a_replica_that_does_not_lead_passes_webhooks_on_to_the_one_that_does() {
     let (border, counted) = (Border::new(), Counted::default());
-    border.set_webhook_secrets("ci/linux", vec![SECRET.to_owned().into()]);
+    border.set_webhook_secrets(Platform::GitHub, "ci/linux", vec![SECRET.to_owned().into()]);
     border.open();
     // On another address than the client's, as another pod has it.
     let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
@@ -248,4 +249,40 @@ async fn a_replica_that_does_not_lead_refuses_while_the_leader_does_not_answer_o
         assert!(status(&answer) == 503 && answer.contains("does not lead"), "{leader}: {answer}");
         assert_eq!(scene.counted.of(WEBHOOK, "passed_on"), 0);
     }
+}
+
+/// A webhook of GitLab: a job that runs on a runner.
+fn of_gitlab(id: u64, token: &str) -> Vec<u8> {
+    let now = Timestamp::now().to_string();
+    let body = json!({
+        "object_kind": "build", "build_id": id, "build_name": "test", "build_status": "running", "build_started_at": now,
+        "pipeline_id": 7, "project": {"path_with_namespace": "acme/lab/robot"}, "runner": {"description": "vp-1"},
+    })
+    .to_string();
+    let length = body.len();
+    format!(
+        "POST {GITLAB_WEBHOOK_PATH} HTTP/1.1\r\nHost: fleet\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         X-Gitlab-Event: Job Hook\r\nX-Gitlab-Event-UUID: {id}\r\n{token}Content-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[tokio::test]
+async fn webhooks_of_gitlab_are_taken_by_the_token_of_a_pool_of_gitlab_and_no_other() {
+    let scene = usual().await;
+    scene.border.set_webhook_secrets(Platform::GitLab, "ci/lab", vec!["token of the lab".to_owned().into()]);
+    for (line, expected) in [
+        (String::new(), "there is no secret token"),
+        ("X-Gitlab-Token: wrong\r\n".to_owned(), "none of those of the pools"),
+        (format!("X-Gitlab-Token: {SECRET}\r\n"), "none of those of the pools"),
+    ] {
+        let answer = scene.send(&of_gitlab(1, &line)).await;
+        assert!(status(&answer) == 401 && answer.contains(expected), "{answer}");
+    }
+    let answer = scene.send(&of_gitlab(1, "X-Gitlab-Token: token of the lab\r\n")).await;
+    assert_eq!(status(&answer), 202, "{answer}");
+    let Received::Job(one) = received(&scene.border).await.remove(0) else { panic!("no job") };
+    assert_eq!(one.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ci/lab"]);
+    assert_eq!(one.observation.facts.repository.to_string(), "acme/lab/robot");
+    scene.still_works(1).await;
 }
