@@ -5,7 +5,7 @@ use super::{EventReason, NOTHING, normal, warning};
 const READ_IT: &str = "`virtpilot plan show NAME`, then `virtpilot approve NAME --digest DIGEST`";
 
 /// Every event that the advisor publishes, all about a VirtPlatformConfig. All but the first are reasons of its conditions, too.
-pub const ADVISOR_EVENTS: [EventReason; 22] = [
+pub const ADVISOR_EVENTS: [EventReason; 23] = [
     normal("ItemApplied", "an item of an approved plan was written; the event is also about its object", NOTHING),
     warning(
         "ItemFailed",
@@ -52,6 +52,11 @@ pub const ADVISOR_EVENTS: [EventReason; 22] = [
         "repair what is named; the item is then written by itself",
     ),
     normal("Applied", "the cluster is as the profile wants it", NOTHING),
+    warning(
+        "Unhealthy",
+        "all is applied, and the operator of an object says in its status that something is wrong with it",
+        "correct what the item names; it is over once that operator says so",
+    ),
     normal("NotApplicable", "nothing of the profile applies to this cluster", NOTHING),
     warning(
         "Drifted",
