@@ -8,30 +8,58 @@ use change::Key;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The health of an object by its own status: what its operator says about the present generation.
-pub fn of_object(object: &Value) -> Health {
-    let (metadata, status) = (&object["metadata"], &object["status"]);
-    let condition = |kind: &str| {
-        let all = status["conditions"].as_array().into_iter().flatten();
-        all.into_iter().find(|condition| condition["type"] == kind)
-    };
-    let says = |kind: &str, truth: &str| {
-        let found = condition(kind).filter(|condition| condition["status"] == truth)?;
+/// What is said of an object whose operator has not looked at its present generation.
+const UNSEEN: &str = "its operator has not looked at it yet";
+/// The conditions that are true of an object which is ready.
+const READY: [&str; 2] = ["Available", "Ready"];
+/// The conditions that are true of an object which is on its way.
+const MOVING: [&str; 2] = ["Progressing", "Pending"];
+/// The condition that is true once the HyperConverged was reconciled.
+const RECONCILED: &str = "ReconcileComplete";
+
+/// Whether a condition, where it is true, says that something is wrong. Operators of OpenShift have one for each of their controllers.
+fn is_bad(kind: &str) -> bool {
+    kind == "Failed" || kind.ends_with("Degraded")
+}
+
+/// The health of an object by its own status: what its operator says about the present generation. `reports` says that it has an operator that
+/// says something of each object.
+pub fn of_object(object: &Value, reports: bool) -> Health {
+    let (generation, status) = (object["metadata"]["generation"].as_i64(), &object["status"]);
+    let list = |key: &str| status[key].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = list("conditions");
+    let kind = |condition: &Value| condition["type"].as_str().unwrap_or_default().to_owned();
+    let says = |fits: &dyn Fn(&str) -> bool, truth: &str| {
+        let found = all.iter().find(|condition| fits(&kind(condition)) && condition["status"] == truth)?;
         let text = ["message", "reason"].iter().find_map(|key| found[*key].as_str().filter(|text| !text.is_empty()));
-        Some(format!("{kind} is {truth}{}", text.map(|text| format!(": {text}")).unwrap_or_default()))
+        let text = text.map(|text| format!(": {text}")).unwrap_or_default();
+        Some(format!("{} is {truth}{text}", kind(found)))
     };
-    let is_behind = status["observedGeneration"].as_i64().zip(metadata["generation"].as_i64());
-    if is_behind.is_some_and(|(observed, generation)| observed < generation) {
-        return Health::Progressing("its operator has not looked at it yet".to_owned());
+    let is_behind =
+        |seen: &Value| seen["observedGeneration"].as_i64().zip(generation).is_some_and(|(seen, now)| seen < now);
+    let counts = |kind: &str| is_bad(kind) || READY.contains(&kind) || MOVING.contains(&kind) || kind == RECONCILED;
+    // Those of OpenShift write which Deployments they have made, and conditions only once something was wrong.
+    let is_unseen = reports && all.is_empty() && list("generations").is_empty();
+    if is_unseen || is_behind(status) || all.iter().any(|condition| counts(&kind(condition)) && is_behind(condition)) {
+        return Health::Progressing(UNSEEN.to_owned());
     }
-    if let Some(why) = says("Degraded", "True") {
+    if let Some(why) = says(&is_bad, "True") {
         return Health::Degraded(why);
     }
-    let unready = ["Available", "Ready", "ReconcileComplete"].iter().find_map(|kind| says(kind, "False"));
-    if let Some(why) = unready.or_else(|| says("Progressing", "True").filter(|_| object["kind"] != "Deployment")) {
-        return Health::Progressing(why);
+    // There may be several of a kind, with other reasons.
+    let unready = READY.iter().find_map(|ready| {
+        let is_it = |kind: &str| kind == *ready;
+        says(&is_it, "False").filter(|_| says(&is_it, "True").is_none())
+    });
+    if let Some(why) = unready {
+        return Health::Unready(why);
     }
-    replicas(object)
+    let is_moving = |kind: &str| MOVING.contains(&kind) && object["kind"] != "Deployment";
+    let waits = says(&|kind| kind == RECONCILED, "False").or_else(|| says(&is_moving, "True"));
+    match waits.or_else(|| says(&|kind| READY.contains(&kind), "Unknown")) {
+        Some(why) => Health::Progressing(why),
+        None => replicas(object),
+    }
 }
 
 /// The health of what runs pods, as `kubectl rollout status` judges it: only pods of the present template count.
@@ -43,7 +71,7 @@ fn replicas(object: &Value) -> Health {
         return Health::Healthy;
     }
     if status["observedGeneration"].is_null() {
-        return Health::Progressing("its operator has not looked at it yet".to_owned());
+        return Health::Progressing(UNSEEN.to_owned());
     }
     let (wanted, updated, available) = match kind {
         "DaemonSet" => (count("desiredNumberScheduled"), count("updatedNumberScheduled"), count("numberAvailable")),
@@ -82,7 +110,7 @@ pub fn of_pools(
     for pool in concerned {
         match of_pool(key, contribution, pool, configurations) {
             Ok(Health::Healthy) => {}
-            Ok(Health::Progressing(why)) => waiting.push(why),
+            Ok(Health::Progressing(why) | Health::Unready(why)) => waiting.push(why),
             Ok(Health::Degraded(why)) => degraded.push(why),
             Err(configuration) => {
                 unread.insert(configuration);
@@ -190,6 +218,11 @@ fn is_in(
     }))
 }
 
+/// Whether an object configures nodes, so that pools say how it is.
+pub fn is_of_nodes(key: &Key) -> bool {
+    key.kind.group == "machineconfiguration.openshift.io"
+}
+
 fn is_kubelet_config(key: &Key) -> bool {
     key.kind.kind == "KubeletConfig"
 }
@@ -253,24 +286,67 @@ mod tests {
         Key { kind, namespace: String::new(), name: name.into() }
     }
 
+    /// What is said of an object of generation 3 with this status.
+    fn of_status(status: &Value, reports: bool) -> Health {
+        of_object(&json!({"kind": "X", "metadata": {"generation": 3}, "status": status}), reports)
+    }
+
+    fn condition(kind: &str, status: &str) -> Value {
+        json!({"type": kind, "status": status, "message": "m"})
+    }
+
     #[test]
     fn an_object_is_healthy_when_its_operator_says_so_about_the_present_generation() {
-        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "message": "m"});
-        let of = |status: Value| of_object(&json!({"kind": "X", "metadata": {"generation": 3}, "status": status}));
+        let of = |status: Value| of_status(&status, false);
         assert_eq!(of(json!({})), Health::Healthy, "it has no operator");
         assert!(matches!(of(json!({"observedGeneration": 2})), Health::Progressing(_)));
         assert_eq!(
             of(json!({"observedGeneration": 3, "conditions": [condition("Available", "True")]})),
             Health::Healthy
         );
-        assert_eq!(
-            of(json!({"conditions": [condition("Degraded", "True"), condition("Available", "False")]})),
-            Health::Degraded("Degraded is True: m".into())
-        );
-        for (kind, status) in [("Available", "False"), ("Progressing", "True"), ("ReconcileComplete", "False")] {
+        for kind in ["Degraded", "TargetConfigControllerDegraded", "Failed"] {
+            let found = of(json!({"conditions": [condition("Available", "False"), condition(kind, "True")]}));
+            assert_eq!(found, Health::Degraded(format!("{kind} is True: m")));
+        }
+        for kind in ["Available", "Ready"] {
+            let found = of(json!({"conditions": [condition(kind, "False")]}));
+            assert_eq!(found, Health::Unready(format!("{kind} is False: m")));
+        }
+        for (kind, status) in
+            [("Progressing", "True"), ("Pending", "True"), ("ReconcileComplete", "False"), ("Available", "Unknown")]
+        {
             let expected = Health::Progressing(format!("{kind} is {status}: m"));
             assert_eq!(of(json!({"conditions": [condition(kind, status)]})), expected);
         }
+    }
+
+    #[test]
+    fn an_object_whose_operator_reports_is_not_healthy_before_it_has() {
+        let of = |status: Value| of_status(&status, true);
+        let unseen = Health::Progressing("its operator has not looked at it yet".into());
+        for status in
+            [json!(null), json!({}), json!({"conditions": []}), json!({"readyReplicas": 0, "generations": []})]
+        {
+            assert_eq!(of(status.clone()), unseen, "{status}");
+        }
+        assert_eq!(of(json!({"conditions": [condition("Disabled", "False")]})), Health::Healthy);
+        assert_eq!(of(json!({"generations": [{"group": "apps", "lastGeneration": 1}]})), Health::Healthy);
+    }
+
+    #[test]
+    fn a_condition_about_an_earlier_generation_says_nothing() {
+        let seen = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
+        let of = |conditions: Value| of_status(&json!({"conditions": conditions}), false);
+        let unseen = Health::Progressing("its operator has not looked at it yet".into());
+        assert_eq!(of(json!([seen("Available", "True", 2)])), unseen);
+        assert_eq!(of(json!([seen("Degraded", "True", 2)])), unseen);
+        assert_eq!(of(json!([seen("Available", "True", 3), seen("Upgradeable", "True", 1)])), Health::Healthy);
+        // LokiStack keeps former conditions of the same kind, with other reasons.
+        let degraded = |reason: &str, status: &str| json!({"type": "Degraded", "status": status, "reason": reason});
+        let former = json!([degraded("MissingObjectStorageSecret", "False"), degraded("InvalidTenants", "True")]);
+        assert_eq!(of(former), Health::Degraded("Degraded is True: InvalidTenants".into()));
+        let ready = json!([condition("Ready", "True"), condition("Ready", "False")]);
+        assert_eq!(of(ready), Health::Healthy);
     }
 
     #[test]
@@ -355,9 +431,9 @@ mod tests {
     fn of_workload(kind: &str, spec: &Value, status: &Value) -> Result<(), String> {
         let mut status = status.clone();
         status["observedGeneration"] = json!(3);
-        match of_object(&json!({"kind": kind, "metadata": {"generation": 3}, "spec": spec, "status": status})) {
+        match of_object(&json!({"kind": kind, "metadata": {"generation": 3}, "spec": spec, "status": status}), false) {
             Health::Healthy => Ok(()),
-            Health::Progressing(why) | Health::Degraded(why) => Err(why),
+            Health::Progressing(why) | Health::Unready(why) | Health::Degraded(why) => Err(why),
         }
     }
 
@@ -370,7 +446,7 @@ mod tests {
         assert_eq!(of(counts(3, 3, 2, 3)), Err("1 pods of the former template are still there".into()));
         assert_eq!(of(counts(2, 2, 2, 1)), Err("1 of 2 pods are available".into()));
         assert_eq!(of(json!({})), Err("0 of 2 pods are updated".into()));
-        let unseen = of_object(&json!({"kind": "Deployment", "spec": {"replicas": 0}, "status": {}}));
+        let unseen = of_object(&json!({"kind": "Deployment", "spec": {"replicas": 0}, "status": {}}), false);
         assert_eq!(unseen, Health::Progressing("its operator has not looked at it yet".into()));
     }
 

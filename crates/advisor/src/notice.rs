@@ -28,7 +28,7 @@ pub enum Notice {
         /// Whether it was not so before; after a start everything is reported once.
         is_news: bool,
     },
-    /// An item was written.
+    /// An item was written, or its object deleted.
     Applied {
         /// The profile.
         name: String,
@@ -38,6 +38,8 @@ pub enum Notice {
         item: String,
         /// The object.
         key: Key,
+        /// Whether it was deleted.
+        is_deleted: bool,
     },
     /// An item could not be written.
     ApplyFailed {

@@ -46,6 +46,11 @@ pub struct Compared {
 }
 
 impl Compared {
+    /// Whether its object is deleted, or was, and not restored.
+    pub fn deletes(&self) -> bool {
+        self.is_removal && self.contributions[1].is_none()
+    }
+
     /// The same with what users say about it.
     #[must_use]
     pub fn said(self, note: Option<String>, hold: Option<Hold>) -> Compared {
@@ -61,14 +66,15 @@ pub fn skipped(why: &str, is_removal: bool) -> Compared {
 }
 
 /// Compares what is wanted of an object with the object as it is and as the server would make it.
-/// `is_former` says that it has the name that the Go operator gave it, and `is_looked_at` that its own template looks at it.
+/// `is_former` says that it has the name that the Go operator gave it, `is_looked_at` that its own template looks at it, and `reports` that its
+/// operator says in its status what it made of it.
 pub fn compare(
     profile: &str,
     key: &Key,
     wanted: &Value,
     live: Option<&Value>,
     answer: &Value,
-    [is_former, is_looked_at]: [bool; 2],
+    [is_former, is_looked_at, reports]: [bool; 3],
 ) -> Compared {
     let diff = difference(live, answer);
     let operation = match live {
@@ -85,7 +91,7 @@ pub fn compare(
         operation,
         replaces: replaces(live, wanted, &diff),
         takes_from: losers(live, wanted),
-        health: live.map_or(Health::Healthy, health::of_object),
+        health: live.map_or(Health::Healthy, |live| health::of_object(live, reports)),
         contributions: [live.map(contribution), Some(contribution(answer))],
         applied: Some(before::marked(wanted, profile, recorded.as_ref(), is_looked_at)),
         wanted: Some(Wanted::new(&key.kind, wanted)),
@@ -256,7 +262,7 @@ fn removed_instead(Difference { path, edit }: Difference) -> Difference {
 /// An item whose object is deleted already, or restored: then it is as `rest` says. Nodes may still follow.
 pub fn removed(key: &Key, rest: Option<&Value>) -> Compared {
     let contributions = [None, rest.map(|rest| Contribution::of(&key.kind, rest))];
-    without_object(rest.map_or(Health::Healthy, health::of_object), contributions)
+    without_object(rest.map_or(Health::Healthy, |rest| health::of_object(rest, false)), contributions)
 }
 
 /// An item whose object is deleted, but not gone yet.
@@ -292,7 +298,7 @@ pub fn restoration(key: &Key, restoring: &Value, live: &Value, answer: &Value) -
         operation: Operation::Update,
         replaces: replaces(Some(live), restoring, &diff),
         takes_from: losers(Some(live), restoring),
-        health: health::of_object(live),
+        health: health::of_object(live, false),
         contributions: [Some(Contribution::of(&key.kind, live)), Some(Contribution::of(&key.kind, answer))],
         applied: Some(restoring.clone()),
         wanted: Some(Wanted::new(&key.kind, restoring)),

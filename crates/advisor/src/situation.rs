@@ -176,6 +176,8 @@ pub enum Health {
     Healthy,
     /// It has not yet: what it waits for.
     Progressing(String),
+    /// It has not, or not any more, as its own status says: why.
+    Unready(String),
     /// It will not without help: why.
     Degraded(String),
 }

@@ -3,7 +3,7 @@
 use crate::changes::history;
 use crate::conditions::conditions;
 use crate::judge::Judgement;
-use crate::judge::items::ItemJudgement;
+use crate::judge::items::{ItemJudgement, unhealthy};
 use crate::memory::{options_digest, shown_applied, shown_approval, shown_time};
 use crate::plan::{Item, Plan, Unplanned};
 use crate::situation::{Memory, Progress, shown_inputs};
@@ -38,12 +38,14 @@ pub struct Parts<'a> {
 /// The status now.
 pub fn status(parts: &Parts<'_>) -> VirtPlatformConfigStatus {
     let Parts { judgement, plan, spec, generation, before, memory, version, now } = parts;
+    let names = plan.iter().flat_map(|plan| &plan.items).map(|item| item.name.as_str());
+    let unhealthy = unhealthy(names.zip(&judgement.items));
     let mut status = VirtPlatformConfigStatus {
         phase: Some(judgement.phase),
         observed_generation: Some(*generation),
         approved: judgement.approved.as_ref().map(shown_approval),
         applied: judgement.applied.as_ref().map(shown_applied),
-        conditions: conditions(judgement, &before.conditions, *generation, *now),
+        conditions: conditions(judgement, unhealthy.as_deref(), &before.conditions, *generation, *now),
         ..VirtPlatformConfigStatus::default()
     };
     let is_same_request = options_digest(spec.options.as_ref(), spec.rollback)
@@ -297,7 +299,7 @@ mod tests {
         answer["metadata"]["managedFields"] = json!([{"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {
             "f:spec": {"f:config": {}},
         }}]);
-        of(compare("density", &key(), &wanted, None, &answer, [false; 2]))
+        of(compare("density", &key(), &wanted, None, &answer, [false; 3]))
     }
 
     #[test]

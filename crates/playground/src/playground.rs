@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::scene::{self, Scene};
 use crate::service_account::{self, Account};
 use crate::slot::Slot;
+use crate::status_writer::{self, StatusWriter};
 use crate::tools::Tools;
 use crate::user_error::{self, UserError};
 use crate::{files, owned_folder, run_folder, seed};
@@ -100,6 +101,11 @@ impl Playground {
     /// Starts the stand-in of the machine-config operator: it renders MachineConfigs and updates nodes.
     pub async fn start_machine_config_operator(&self, timing: Timing) -> Result<MachineConfigOperator, UserError> {
         machine_config_operator::start(self, timing).await
+    }
+
+    /// Writes the statuses of objects whose operators it does not have, as the stand-in of the machine-config operator does, too.
+    pub fn start_status_writer(&self) -> StatusWriter {
+        status_writer::start(&self.client())
     }
 
     /// The programs of the control plane.

@@ -1,6 +1,7 @@
 //! Compares what is wanted of one object with the object as it is and as the server would make it.
 
 use super::Core;
+use super::statuses::StatusRead;
 use super::targets::Seen;
 use crate::overrides::{self, Honoured};
 use crate::plan::{self, Compared, Removal};
@@ -28,10 +29,14 @@ pub(super) struct Work {
     is_former: bool,
     /// Whether its own template looks at it.
     is_looked_at: bool,
+    /// Whether its operator says in its status what it made of it.
+    pub(super) reports: bool,
     /// What the watch said of the object when it was read.
     content: Option<u64>,
     /// The version that was read.
-    version: Option<u128>,
+    pub(super) version: Option<u128>,
+    /// What was read of its status since.
+    pub(super) status: StatusRead,
     /// Whether a read or a dry run is on its way.
     is_asking: bool,
     /// Whether it is read before anything is tried, because users say how far it is managed.
@@ -66,14 +71,16 @@ pub(super) enum Found {
 }
 
 impl Work {
-    pub(super) fn new(key: Key, aim: Aim, is_former: bool, is_looked_at: bool) -> Work {
+    pub(super) fn new(key: Key, aim: Aim, [is_former, is_looked_at, reports]: [bool; 3]) -> Work {
         Work {
             key,
             aim,
             is_former,
             is_looked_at,
+            reports,
             content: None,
             version: None,
+            status: StatusRead::default(),
             is_asking: false,
             is_read_first: false,
             was_overridden: false,
@@ -105,7 +112,7 @@ impl Work {
 
     /// The version that was read says nothing any more: the object is compared again.
     pub(super) fn forget_version(&mut self) {
-        self.version = None;
+        (self.version, self.status) = (None, StatusRead::default());
         self.restart();
     }
 
@@ -143,7 +150,7 @@ impl Work {
                     wanted,
                     live.as_ref(),
                     answer,
-                    [self.is_former, self.is_looked_at],
+                    [self.is_former, self.is_looked_at, self.reports],
                 )))
             }
             (Aim::Removal | Aim::Replaced, None) => Found::NotOurs(None),
@@ -214,6 +221,7 @@ impl Core {
             return false;
         }
         if work.found.is_some() {
+            self.follow_status(profile, item);
             return true;
         }
         if work.failure.is_some() {
@@ -257,6 +265,7 @@ impl Core {
         self.configuration_read(key, content.map_err(String::as_str));
         self.advertised_read(key, found);
         self.answered_about(key);
+        self.status_read(key, found);
         let mut commands = Vec::new();
         for (name, managed) in &mut self.profiles {
             // Also a comparison that has waited for this answer goes on.

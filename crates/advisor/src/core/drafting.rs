@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 /// Added to the name of an item for the object that it replaces.
 const FORMER: &str = "-former";
-const NODES: &str = "machineconfiguration.openshift.io";
 
 /// What a plan is about: an item and its object.
 struct Aimed {
@@ -31,6 +30,8 @@ struct Aimed {
     /// Whether the object has the name that the Go operator gave it.
     is_former: bool,
     is_never_deleted: bool,
+    /// Whether its operator says in its status what it made of it.
+    reports: bool,
     key: Key,
     aim: Aim,
     /// Another profile that wants the object, which would be removed otherwise.
@@ -58,6 +59,7 @@ impl Aimed {
             impact: item.impact,
             is_former: item.is_former,
             is_never_deleted: item.is_never_deleted,
+            reports: item.reports,
             key,
             aim,
             kept_for: None,
@@ -124,6 +126,7 @@ impl Core {
             return Drafted::Not(Draft::Missing(vec![conflict]));
         }
         self.follow_aims(name, &aims);
+        self.unread.clear();
         let mut is_complete = true;
         for aimed in aims.iter().filter(|aimed| aimed.kept_for.is_none()) {
             // The others are shown although one cannot be planned.
@@ -131,7 +134,7 @@ impl Core {
         }
         match is_complete.then(|| self.assemble(name, aims)).flatten() {
             Some(plan) => Drafted::Made(plan),
-            None => Drafted::Not(Draft::Incomplete),
+            None => Drafted::Not(self.unreadable().map_or(Draft::Incomplete, Draft::Failed)),
         }
     }
 
@@ -226,7 +229,7 @@ impl Core {
                     && wanted != object
                 {
                     return Some(format!(
-                        "{key} is wanted differently by the profile {other}; set the action of one of both to Ignore"
+                        "{key} is wanted differently by the profile {other}; delete one of both, or set its action to Ignore and its handOver to true"
                     ));
                 }
             }
@@ -234,10 +237,10 @@ impl Core {
         None
     }
 
-    /// The other profiles that want anything: they are planned or applied, and not rolled back.
+    /// The other profiles that want anything: they are planned, applied, or ignored so that nobody is to touch their objects, and not rolled back.
     fn others(&self, name: &str) -> impl Iterator<Item = (&String, &Managed)> {
         self.profiles.iter().filter(move |(other, managed)| {
-            *other != name && managed.spec.action != api::advisor::Action::Ignore && managed.spec.rollback != Some(true)
+            *other != name && managed.spec.governs(managed.only_tells) && managed.spec.rollback != Some(true)
         })
     }
 
@@ -301,10 +304,12 @@ impl Core {
         let (Some(managed), facts) = (self.profiles.get_mut(name), &self.facts) else { return };
         let ours = || aims.iter().filter(|aimed| aimed.kept_for.is_none());
         managed.work.retain(|item, _| ours().any(|aimed| aimed.name == *item));
-        for Aimed { name, key, aim, is_former, .. } in ours() {
+        for Aimed { name, key, aim, is_former, reports, .. } in ours() {
             if !managed.work.get(name).is_some_and(|work| work.is_about(key, aim)) {
                 let is_looked_at = facts.answers.contains_key(&Query::of(key));
-                managed.work.insert(name.clone(), Work::new(key.clone(), aim.clone(), *is_former, is_looked_at));
+                managed
+                    .work
+                    .insert(name.clone(), Work::new(key.clone(), aim.clone(), [*is_former, is_looked_at, *reports]));
             }
         }
     }
@@ -442,10 +447,14 @@ impl Core {
 
     /// How an object is that is as it should be; false if something has to be read first.
     fn find_health(&mut self, item: &mut Item, remembered: Option<Progress>) -> bool {
+        let is_of_nodes = health::is_of_nodes(&item.key);
         if remembered == Some(Progress::Completed) {
+            if !is_of_nodes && !item.compared.is_removal {
+                item.health = item.compared.health.clone();
+            }
             return true;
         }
-        if item.key.kind.group != NODES {
+        if !is_of_nodes {
             item.health = item.compared.health.clone();
             return true;
         }

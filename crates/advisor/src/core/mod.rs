@@ -8,6 +8,7 @@ mod managed;
 mod observing;
 mod reads;
 mod settling;
+mod statuses;
 mod targets;
 mod unwatched;
 mod written;
@@ -53,6 +54,8 @@ enum Timer {
     Retry(String),
     /// Users have paused an object of a profile until now.
     Resume(String),
+    /// Read the status of an object of a profile again.
+    Status(String),
     /// Publish the status of a profile that could not be published.
     Publish(String),
     /// Say which objects cannot be watched.
@@ -80,8 +83,10 @@ pub struct Core {
     readings: Readings,
     /// Reads of pools' configurations that are in flight, or have failed and are not due again yet.
     reading: BTreeSet<Key>,
-    /// How often those that fail have failed in a row.
-    failed_reads: BTreeMap<Key, u32>,
+    /// How often those that fail have failed in a row, and why the last time.
+    failed_reads: BTreeMap<Key, (u32, String)>,
+    /// The configurations that the plan which is being made waits for.
+    unread: BTreeSet<Key>,
     targets: Targets,
     /// How many reads and dry runs of each object are on their way. Their answers name only the object, so that a comparison begins when there is
     /// none: it would take the answer to an earlier question for its own.
@@ -124,6 +129,7 @@ impl Core {
             readings: Readings::default(),
             reading: BTreeSet::new(),
             failed_reads: BTreeMap::new(),
+            unread: BTreeSet::new(),
             targets: Targets::default(),
             asked: BTreeMap::new(),
             profiles: BTreeMap::new(),
@@ -151,7 +157,7 @@ impl Core {
                 self.all_due();
             }
             Timer::Retry(name) => self.reconcile_again(name),
-            Timer::Reconcile(name) | Timer::Resume(name) | Timer::Publish(name) => {
+            Timer::Reconcile(name) | Timer::Resume(name) | Timer::Status(name) | Timer::Publish(name) => {
                 self.due.insert(name);
             }
             Timer::Unwatched(_) => self.all_due(),

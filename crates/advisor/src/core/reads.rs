@@ -16,6 +16,8 @@ use std::time::Duration;
 const AGAIN: Duration = Duration::from_secs(10);
 /// A configuration that could not be read is read again after this.
 const READ_AGAIN: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(60) };
+/// A read that has failed so often is told.
+const SEVERAL: u32 = 3;
 const GROUP: &str = "machineconfiguration.openshift.io/v1";
 
 impl Core {
@@ -97,10 +99,19 @@ impl Core {
     pub(super) fn read_configuration(&mut self, name: &str) {
         let key = Key { kind: Kind::new(GROUP, "MachineConfig"), namespace: String::new(), name: name.to_owned() };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
+        self.unread.insert(key.clone());
         if self.reading.insert(key.clone()) {
             *self.asked.entry(key.clone()).or_default() += 1;
             self.commands.push(Command::Inspect { key, served });
         }
+    }
+
+    /// Why the plan that is being made is not there: a configuration that it needs could not be read several times.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        self.unread.iter().find_map(|key| {
+            let (failures, why) = self.failed_reads.get(key)?;
+            (*failures >= SEVERAL).then(|| format!("could not read {key}: {why}"))
+        })
     }
 
     /// Takes a MachineConfig that was read for an estimate; false if it was read for something else.
@@ -108,12 +119,15 @@ impl Core {
         if !self.reading.contains(key) {
             return;
         }
-        let Ok(found) = found else {
-            // Until then nobody asks for it: whatever happens to a profile would make a request.
-            let failures = self.failed_reads.entry(key.clone()).or_default();
-            self.timers.set(Timer::Read(key.clone()), self.now.monotonic.after(READ_AGAIN.pause(*failures)));
-            *failures = failures.saturating_add(1);
-            return;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                // Until then nobody asks for it: whatever happens to a profile would make a request.
+                let (failures, why) = self.failed_reads.entry(key.clone()).or_default();
+                self.timers.set(Timer::Read(key.clone()), self.now.monotonic.after(READ_AGAIN.pause(*failures)));
+                (*failures, *why) = (failures.saturating_add(1), error.to_owned());
+                return self.all_due();
+            }
         };
         self.reading.remove(key);
         self.failed_reads.remove(key);

@@ -192,8 +192,8 @@ impl Core {
         let written = items.filter(|(item, judged)| judged.written.is_some() && !is_recorded(&item.name));
         let mut notices = Vec::new();
         for (item, _) in written.filter(|(item, _)| announced.insert(item.name.clone())) {
-            let (item, key) = (item.name.clone(), item.key.clone());
-            notices.push(Notice::Applied { name: name.to_owned(), uid: uid.clone(), item, key });
+            let (item, key, is_deleted) = (item.name.clone(), item.key.clone(), item.compared.deletes());
+            notices.push(Notice::Applied { name: name.to_owned(), uid: uid.clone(), item, key, is_deleted });
         }
         notices.into_iter().for_each(|notice| self.notify(notice));
     }

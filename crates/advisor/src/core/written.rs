@@ -27,12 +27,14 @@ impl Core {
             work.restart();
         }
         let uid = managed.uid.clone();
+        let items = managed.plan.iter().flat_map(|plan| &plan.items);
+        let is_deleted = items.filter(|of| of.name == item).any(|of| of.compared.deletes());
         let notice = match &result {
             Ok(_) => {
                 (managed.failures, managed.retry_at) = (0, None);
                 managed.outcomes.insert(item.clone(), Outcome::Written);
                 managed.announced.insert(item.clone());
-                Some(Notice::Applied { name: name.clone(), uid, item, key: key.clone() })
+                Some(Notice::Applied { name: name.clone(), uid, item, key: key.clone(), is_deleted })
             }
             // It is compared again, and then it turns out whether it is still what was approved.
             Err(WriteError::Stale(_)) => None,

@@ -160,9 +160,13 @@ fn done(
 ) -> (Progress, String, Option<Timestamp>) {
     let state = before.map(|before| before.state);
     let written = before.and_then(|before| before.written);
-    // Once it has had its effect, what happens to nodes later is somebody else's change.
+    // Once it has had its effect, what happens to nodes later is somebody else's change. What its own status says is told.
     if state == Some(Progress::Completed) {
-        return (Progress::Completed, String::new(), written);
+        let said = match &item.health {
+            Health::Unready(why) | Health::Degraded(why) => why.clone(),
+            Health::Healthy | Health::Progressing(_) => String::new(),
+        };
+        return (Progress::Completed, said, written);
     }
     // It was in progress, or had failed, and there is nothing to do any more: it was written just now. What was held was never sent, and
     // neither was what somebody else had done before.
@@ -173,7 +177,7 @@ fn done(
     match &item.health {
         Health::Healthy => (Progress::Completed, String::new(), written),
         Health::Degraded(why) => (Progress::Failed, why.clone(), written),
-        Health::Progressing(why) => {
+        Health::Progressing(why) | Health::Unready(why) => {
             let since = written.or(before.filter(|_| state == Some(Progress::InProgress)).map(|before| before.since));
             let deadline = situation.request.wait.map(|wait| later(since.unwrap_or(situation.now), wait));
             let is_late = deadline.is_some_and(|deadline| deadline <= situation.now)
@@ -203,6 +207,14 @@ fn hold(situation: &Situation<'_>, why: &str, since: Timestamp, walk: &mut Walk)
             (Progress::Pending, why.to_owned())
         }
     }
+}
+
+/// What the objects of completed items say of themselves, if something is wrong with one.
+pub fn unhealthy<'a>(items: impl Iterator<Item = (&'a str, &'a ItemJudgement)>) -> Option<String> {
+    let says = |judged: &ItemJudgement| judged.state == Progress::Completed && !judged.message.is_empty();
+    let all: Vec<String> =
+        items.filter(|(_, judged)| says(judged)).map(|(name, judged)| format!("{name}: {}", judged.message)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// A duration as people write it.

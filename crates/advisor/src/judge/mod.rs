@@ -12,7 +12,7 @@ use api::advisor::Phase;
 use approval::{Approval, Why, approval, is_new};
 use change::Digest;
 use change::now::later;
-use items::{ItemJudgement, Walk, walk};
+use items::{ItemJudgement, Walk, unhealthy, walk};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,8 @@ pub const MOST_CORRECTIONS: usize = 5;
 pub const HELD_FOR_LONG: &str = "WaitingForLong";
 /// The reason of a plan whose next item waits for a maintenance window.
 pub const WAITS_FOR_WINDOW: &str = "WaitingForWindow";
+/// The reason of a plan whose items are all applied, while the own status of one of its objects says that something is wrong with it.
+pub const UNHEALTHY: &str = "Unhealthy";
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is to be known of a profile now, and to be done.
@@ -182,7 +184,14 @@ fn phase_of(found: &Walk, situation: &Situation<'_>, plan: &Candidate) -> (Phase
             let why = plan.not_applicable.join("; ");
             (Phase::Completed, "NotApplicable", format!("nothing of the profile applies to this cluster: {why}"))
         }
-        (true, false) => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+        (true, false) => match unhealthy(plan.items.iter().map(|item| item.name.as_str()).zip(&found.items)) {
+            None => (Phase::Completed, "Applied", "the cluster is as the profile wants it".to_owned()),
+            Some(why) => (
+                Phase::Completed,
+                UNHEALTHY,
+                format!("all is written as the profile wants it, and not healthy any more: {why}"),
+            ),
+        },
         (true, true) if current.is_empty() && found.is_held_for_long => {
             let why = pending.into_iter().next().unwrap_or_default();
             let message = format!("it has waited for an hour: {why}; with spec.waitTimeout such an item fails");

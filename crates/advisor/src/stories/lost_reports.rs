@@ -303,6 +303,11 @@ fn configurations_that_cannot_be_read_are_asked_for_with_growing_pauses() {
         bed.run_for(Duration::from_secs(600));
         let asked = bed.asked - before;
         assert!((4..100).contains(&asked), "{asked} requests in 10 minutes: {}", bed.lines.concat());
+        let (reason, message) = (bed.condition("Failed")["reason"].clone(), bed.condition("Failed")["message"].clone());
+        let message = message.as_str().unwrap_or_default();
+        assert_eq!((bed.phase().as_str(), reason.as_str()), ("Failed", Some("PlanFailed")), "{:#}", bed.status());
+        assert!(message.contains("could not read MachineConfig "), "{message}");
+        assert!(message.contains("connection reset"), "{message}");
         (bed.unreadable, bed.failing_reads) = (None, 0);
         bed.run_for(Duration::from_secs(7_200));
         assert_eq!(bed.phase(), "Completed", "{}", bed.lines.concat());

@@ -13,6 +13,7 @@ mod lost_watches;
 mod overrides;
 mod pools;
 mod removals;
+mod reports;
 mod strange_statuses;
 mod two_profiles;
 mod versions;

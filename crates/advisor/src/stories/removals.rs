@@ -1,6 +1,7 @@
 //! Switching an option off, and rolling back, where the profile did not create the objects: the Go operator, the autopilot or a person did.
 
-use crate::testing::bed::{HCO, TestBed};
+use crate::Notice;
+use crate::testing::bed::{Fault, HCO, TestBed};
 use crate::testing::pack::{DENSITY, OBJECTS, OVERCOMMIT_ONLY, STORE};
 use protocol::Command;
 use serde_json::{Value, json};
@@ -35,6 +36,28 @@ fn an_option_that_is_switched_off_plans_the_removal() {
     bed.approve();
     bed.run_for(3 * HOUR);
     assert_eq!((bed.phase().as_str(), bed.stored(OBJECTS[0]).is_none(), bed.restarts_of("w0")), ("Completed", true, 2));
+}
+
+#[test]
+fn a_deletion_is_reported_as_one_also_where_its_answer_is_lost() {
+    for fault in [None, Some(Fault::Unanswered)] {
+        let mut bed = TestBed::new();
+        bed.complete();
+        let is_deleted = |bed: &TestBed| {
+            let last = bed.notices.iter().rev().find_map(|notice| match notice {
+                Notice::Applied { is_deleted, key, .. } if key.name == "90-args" => Some(*is_deleted),
+                _ => None,
+            });
+            last.expect("it is reported")
+        };
+        assert!(!is_deleted(&bed), "it was written");
+        switch_off(&mut bed);
+        bed.approve();
+        bed.run_until(|request| matches!(request, Command::Write(write) if write.key.name == "90-args"));
+        bed.faults = [fault].into();
+        bed.run_for(HOUR);
+        assert!(is_deleted(&bed), "{fault:?}: {}", bed.lines.concat());
+    }
 }
 
 /// The object that is never deleted, because data would be lost with it.

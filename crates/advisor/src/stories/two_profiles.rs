@@ -21,9 +21,26 @@ fn two_profiles_that_want_an_object_differently_are_told_before_anything_is_appl
         message.as_str().unwrap().contains("ConfigMap virt/sizes is wanted differently by the profile rival"),
         "{message}"
     );
-    bed.ask_of(RIVAL, json!({"action": "Ignore"}));
+    assert!(message.as_str().unwrap().contains("set its action to Ignore and its handOver to true"), "{message}");
+    bed.ask_of(RIVAL, json!({"action": "Ignore", "handOver": true}));
     bed.run_for(MINUTE);
     assert_eq!(bed.phase(), "ReviewRequired");
+}
+
+#[test]
+fn an_object_that_a_person_wants_to_be_left_alone_is_not_written_by_another_profile() {
+    let mut bed = TestBed::new();
+    bed.ask_of(RIVAL, json!({"action": "Apply"}));
+    bed.run_for(MINUTE);
+    assert_eq!(bed.value(SIZES, "/data/color"), "red");
+    bed.ask_of(RIVAL, json!({"action": "Ignore"}));
+    let options = json!({"advice": {"nodes": false}});
+    bed.ask(json!({"action": "Apply", "bypassOptimisticLock": true, "options": options}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("PrerequisiteFailed", json!(null)));
+    bed.ask_of(RIVAL, json!({"action": "Ignore", "handOver": true}));
+    bed.run_for(HOUR);
+    assert_eq!((bed.phase().as_str(), bed.value(SIZES, "/data/size")), ("Completed", json!("7")), "{:#}", bed.status());
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) const MACHINE_CONFIGS: Crd = Crd {
     plural: "machineconfigs",
     namespaced: false,
 };
-const CRDS: [Crd; 3] = [
+const CRDS: [Crd; 4] = [
     Crd { api_version: "hco.kubevirt.io/v1", kind: "HyperConverged", plural: "hyperconvergeds", namespaced: true },
     Crd {
         api_version: "machineconfiguration.openshift.io/v1",
@@ -33,6 +33,7 @@ const CRDS: [Crd; 3] = [
         plural: "machineconfigpools",
         namespaced: false,
     },
+    Crd { api_version: "loki.grafana.com/v1", kind: "LokiStack", plural: "lokistacks", namespaced: true },
     Crd {
         api_version: "advisor.kubevirt.io/v1alpha1",
         kind: "VirtPlatformConfig",
@@ -219,6 +220,14 @@ impl TestBed {
             return self.create(&object);
         }
         self.server.update("person", &key, |object| merge(object, change)).expect("it can be changed");
+    }
+
+    /// The operator of an object writes its status.
+    pub(crate) fn report(&mut self, key: &str, status: &Value) {
+        let key = self.key(key);
+        self.line(&format!("its operator reports of {key}: {status}"));
+        let written = self.server.update_status("operator", &key, |object| object["status"] = status.clone());
+        written.expect("it can be changed");
     }
 
     /// Somebody deletes an object.

@@ -23,6 +23,8 @@ pub(crate) const ASKING_RIVAL: &str = "asking-rival";
 pub(crate) const STORE: &str = "store";
 /// A profile that changes a field of the HyperConverged which has another place in each version.
 pub(crate) const RATIO: &str = "ratio";
+/// A profile with an object whose operator reports in its status, and another one that is written after it.
+pub(crate) const LOGGING: &str = "logging";
 /// The objects of the profile, in the order of its items.
 pub(crate) const OBJECTS: [&str; 3] = ["MachineConfig 90-args", "ConfigMap virt/limits", "ConfigMap virt/sizes"];
 
@@ -39,6 +41,7 @@ profile_assets:
 - {name: asking-rival, path: active/asking-rival.yaml.tpl, component: X}
 - {name: logs, path: active/logs.yaml.tpl, component: X, prune: never}
 - {name: collector, path: active/collector.yaml.tpl, component: X}
+- {name: stack, path: active/stack.yaml.tpl, component: X, reports: true}
 - {name: ratio, path: active/ratio.yaml.tpl, component: X, prune: never}
 ";
 const ARGS: &str = "apiVersion: machineconfiguration.openshift.io/v1
@@ -113,6 +116,11 @@ spec: {higherWorkloadDensity: {memoryOvercommitPercentage: 150}}
 {{- else }}
 spec: {virtualization: {higherWorkloadDensity: {memoryOvercommitPercentage: 150}}}
 {{- end }}
+";
+const STACK: &str = "apiVersion: loki.grafana.com/v1
+kind: LokiStack
+metadata: {name: stack, namespace: virt}
+spec: {size: 1x.small}
 ";
 const ADVICE: &str = "name: advice
 category: c
@@ -191,6 +199,15 @@ items:
 - {name: logs, description: Keeps logs., asset: logs, when: logging}
 - {name: collector, description: Collects logs., asset: collector, when: logging}
 ";
+const OF_LOGGING: &str = "name: logging
+category: c
+description: D.
+impact_summary: I.
+advertised: false
+items:
+- {name: stack, description: Stores logs., asset: stack}
+- {name: limits, description: Sets limits., asset: limits}
+";
 const OF_RATIO: &str = "name: ratio
 category: c
 description: D.
@@ -230,8 +247,10 @@ fn load(release: u8) -> Catalog {
         ("active/logs.yaml.tpl", LOGS),
         ("active/collector.yaml.tpl", COLLECTOR),
         ("active/ratio.yaml.tpl", RATIOS),
+        ("active/stack.yaml.tpl", STACK),
         ("profiles/asking-rival.yaml", OF_ASKING_RIVAL),
         ("profiles/store.yaml", OF_STORE),
+        ("profiles/logging.yaml", OF_LOGGING),
         ("profiles/ratio.yaml", OF_RATIO),
         ("profiles/advice.yaml", ADVICE),
         ("profiles/density.yaml", OF_DENSITY),

@@ -34,6 +34,8 @@ pub(crate) struct Promises {
     written: BTreeSet<(String, String, String, usize)>,
     /// How many writes of objects were checked.
     pub(crate) checked: usize,
+    /// How many of them had to be exactly what a plan has shown, once.
+    pub(crate) strict: usize,
     /// Objects whose last write was made, and its answer lost.
     unanswered: BTreeSet<String>,
 }
@@ -191,6 +193,7 @@ impl Promises {
             if !self.written.insert((profile.clone(), digest.clone(), item.clone(), approvals)) && !is_unknown {
                 return Err(format!("{item} of {digest} is written twice"));
             }
+            self.strict += 1;
         }
         self.checked += 1;
         Ok(())

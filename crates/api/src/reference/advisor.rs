@@ -57,6 +57,11 @@ pub const ADVISOR_EVENTS: [EventReason; 23] = [
         "repair what is named; the item is then written by itself",
     ),
     normal("Applied", "the cluster is as the profile wants it", NOTHING),
+    warning(
+        "Unhealthy",
+        "all is applied, and the operator of an object says in its status that something is wrong with it",
+        "correct what the item names; it is over once that operator says so",
+    ),
     normal("NotApplicable", "nothing of the profile applies to this cluster", NOTHING),
     warning(
         "Drifted",

@@ -31,6 +31,7 @@ fn asset(install: Install, conditions: Vec<Condition>) -> Asset {
         notes: Notes::default(),
         source: String::new(),
         queries: false,
+        reports: false,
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Asset {
     pub reads: Option<Vec<Read>>,
     /// Whether the object is pruned when the asset no longer applies.
     pub prune: Prune,
+    /// Whether the operator of its kind reports in the status what it made of an object, so that an object without a status has had no effect yet.
+    pub reports: bool,
     /// What people want to know about it.
     pub notes: Notes,
     /// The digest of all that its object is made of.

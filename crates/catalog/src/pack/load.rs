@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const CATALOGUES: [&str; 2] = ["active/metadata.yaml", "metadata.yaml"];
 const ROOT_KEYS: [&str; 6] = ["assets", "profile_assets", "features", "framework", "excluded_assets", "settings"];
 const SETTING_KEYS: [&str; 5] = ["name", "value", "default", "feature", "docs"];
-const ASSET_KEYS: [&str; 19] = [
+const ASSET_KEYS: [&str; 20] = [
     "name",
     "group",
     "gate_crd",
@@ -42,6 +42,7 @@ const ASSET_KEYS: [&str; 19] = [
     "impact",
     "reads",
     "prune",
+    "reports",
     "docs",
     "why",
     "source",
@@ -296,6 +297,7 @@ fn read_asset(node: &YamlNode, is_for_profiles: bool, files: &Files, strict: &mu
         impact: strict.choice(&entries, "impact", &IMPACTS),
         reads: entries.get("reads").map(|_| read_reads(&entries, strict)),
         prune: prune.unwrap_or_default(),
+        reports: strict.boolean(&entries, "reports"),
         notes: read_notes(&entries, "docs", strict),
         document: None,
         source: String::new(),

@@ -90,6 +90,18 @@ impl<'a> StrictReader<'a> {
         }
     }
 
+    /// An optional boolean; false if it is missing.
+    pub fn boolean(&mut self, entries: &Entries<'_>, key: &str) -> bool {
+        match entries.by_key.get(key) {
+            None => false,
+            Some(YamlNode { content: Content::Bool(value), .. }) => *value,
+            Some(node) => {
+                self.wrong_type(node, &format!("`{key}`"), "true or false");
+                false
+            }
+        }
+    }
+
     /// One of several words.
     pub fn choice<T: Copy>(&mut self, entries: &Entries<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let node = entries.by_key.get(key)?;

@@ -50,6 +50,8 @@ pub struct WantedItem {
     pub is_former: bool,
     /// Whether the object is never deleted, because of its kind or because the pack says so.
     pub is_never_deleted: bool,
+    /// Whether the operator of its kind reports in the status what it made of the object.
+    pub reports: bool,
     /// The object, or why there is none.
     pub result: WantedResult,
 }
@@ -126,7 +128,8 @@ fn items(
         let is_kept_kind = |key: &Key| api::NEVER_REMOVED.contains(&key.kind.kind.as_str());
         let is_never_deleted =
             asset.is_some_and(|asset| asset.prune == Prune::Never) || key_of(&result).is_some_and(is_kept_kind);
-        WantedItem { name, description, needs, impact, former, is_former, is_never_deleted, result }
+        let reports = asset.is_some_and(|asset| asset.reports);
+        WantedItem { name, description, needs, impact, former, is_former, is_never_deleted, reports, result }
     };
     ProfileWants { items: profile.items.iter().map(item).collect(), inputs: inputs(profile, options, &facts) }
 }

@@ -2,7 +2,7 @@
 
 use crate::metrics::Metrics;
 use advisor::Notice;
-use advisor::judge::HELD_FOR_LONG;
+use advisor::judge::{HELD_FOR_LONG, UNHEALTHY};
 use api::advisor::Phase;
 use change::Key;
 use cluster::event::{Event, Reference};
@@ -29,12 +29,13 @@ impl Journal<Notice> for ProfileJournal {
             Notice::Judged { is_news: false, .. } => Vec::new(),
             Notice::Judged { name, uid, phase, reason, message, digest, .. } => {
                 let digest = digest.map(|digest| format!(" (plan {digest})")).unwrap_or_default();
-                let warning = is_warning(phase) || reason == HELD_FOR_LONG;
+                let warning = is_warning(phase) || [HELD_FOR_LONG, UNHEALTHY].contains(&reason);
                 let note = format!("{}: {message}{digest}", advisor::conditions::name(phase));
                 vec![event(&name, uid, warning, reason, note, None)]
             }
-            Notice::Applied { name, uid, item, key } => {
-                vec![event(&name, uid, false, "ItemApplied", format!("{item}: wrote {key}"), Some(key))]
+            Notice::Applied { name, uid, item, key, is_deleted } => {
+                let done = if is_deleted { "deleted" } else { "wrote" };
+                vec![event(&name, uid, false, "ItemApplied", format!("{item}: {done} {key}"), Some(key))]
             }
             Notice::ApplyFailed { name, uid, item, why } => {
                 vec![event(&name, uid, true, "ItemFailed", format!("{item}: {why}"), None)]
@@ -86,10 +87,11 @@ mod tests {
     use super::ProfileJournal;
     use crate::metrics::Metrics;
     use advisor::Notice;
-    use advisor::judge::HELD_FOR_LONG;
+    use advisor::judge::{HELD_FOR_LONG, UNHEALTHY};
     use api::advisor::Phase;
     use api::reference::ADVISOR_EVENTS;
     use change::{Key, Kind};
+    use cluster::event::Event;
     use jiff::Timestamp;
     use runtime::Journal;
     use std::sync::Arc;
@@ -112,6 +114,9 @@ mod tests {
         let mut notices: Vec<Notice> = [
             (Phase::ReviewRequired, "PlanReady"),
             (Phase::ReviewRequired, "PlanChanged"),
+            (Phase::ReviewRequired, "PlanUnseen"),
+            (Phase::ReviewRequired, "AnotherPlanApproved"),
+            (Phase::ReviewRequired, "InputsChanged"),
             (Phase::Drifted, "Drifted"),
             (Phase::Drifted, "CorrectionsStopped"),
             (Phase::Failed, "PlanFailed"),
@@ -119,9 +124,15 @@ mod tests {
             (Phase::CompletedWithErrors, "ItemsFailed"),
             (Phase::CompletedWithUpgrade, "LogicChanged"),
             (Phase::PrerequisiteFailed, "PrerequisiteMissing"),
+            (Phase::InProgress, "Applying"),
             (Phase::InProgress, "ApplyingAfterFailure"),
+            (Phase::InProgress, "Waiting"),
             (Phase::InProgress, HELD_FOR_LONG),
             (Phase::Completed, "Applied"),
+            (Phase::Completed, "NotApplicable"),
+            (Phase::Completed, UNHEALTHY),
+            (Phase::Pending, "Unknown"),
+            (Phase::Drafting, "Drafting"),
             (Phase::Ignored, "Ignored"),
         ]
         .into_iter()
@@ -129,13 +140,27 @@ mod tests {
         .collect();
         let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
         let (item, why) = ("i".to_owned(), "w".to_owned());
-        notices.push(Notice::Applied { name: name.clone(), uid: uid.clone(), item: item.clone(), key });
+        notices.push(applied(key, false));
         notices.push(Notice::ApplyFailed { name: name.clone(), uid: uid.clone(), item, why });
-        for notice in notices {
-            for event in journal.record(notice) {
-                let row = ADVISOR_EVENTS.iter().find(|row| row.name == event.reason);
-                assert_eq!(row.map(|row| row.warning), Some(event.warning), "{}", event.reason);
-            }
+        let events: Vec<Event> = notices.into_iter().flat_map(|notice| journal.record(notice)).collect();
+        for event in &events {
+            let row = ADVISOR_EVENTS.iter().find(|row| row.name == event.reason);
+            assert_eq!(row.map(|row| row.warning), Some(event.warning), "{}", event.reason);
         }
+        for row in ADVISOR_EVENTS {
+            assert!(events.iter().any(|event| event.reason == row.name), "{} is not tried", row.name);
+        }
+    }
+
+    fn applied(key: Key, is_deleted: bool) -> Notice {
+        Notice::Applied { name: "load".into(), uid: "u".into(), item: "i".into(), key, is_deleted }
+    }
+
+    #[test]
+    fn an_event_tells_a_deletion_from_a_write() {
+        let journal = ProfileJournal::new(Arc::new(Metrics::new("test")));
+        let key = Key { kind: Kind::new("v1", "ConfigMap"), namespace: "n".into(), name: "x".into() };
+        let note = |is_deleted: bool| journal.record(applied(key.clone(), is_deleted))[0].note.clone();
+        assert_eq!([note(false), note(true)], ["i: wrote ConfigMap n/x", "i: deleted ConfigMap n/x"]);
     }
 }

@@ -1,10 +1,10 @@
 //! The advisor and nodes, on a real API server with the stand-in of the machine-config operator: everything through the object of the profile,
 //! as with kubectl.
 
-use crate::advisor::{Advised, DENSITY, SWAP};
+use crate::advisor::{Advised, DENSITY, SWAP, item};
 use crate::operator::{edit, eventually};
 use crate::packages::succeed;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use playground::deployment::objects;
 use playground::{Scene, control};
 use serde_json::{Value, json};
@@ -119,6 +119,56 @@ async fn a_node_that_degrades_stops_the_rest_or_not_as_the_failure_policy_says()
     .await;
 }
 
+/// What an operator reports of the plugin that shows dashboards.
+async fn report(advised: &Advised, kind: &str, reason: &str) {
+    let condition = json!({"type": kind, "status": "True", "reason": reason, "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let (patch, params) = (json!({"status": {"conditions": [condition]}}), PatchParams::default());
+    plugins(advised).patch_status("monitoring", &params, &Patch::Merge(patch)).await.unwrap();
+}
+
+fn plugins(advised: &Advised) -> Api<DynamicObject> {
+    objects(&advised.playground, "observability.openshift.io/v1alpha1", "UIPlugin", None)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_nothing_needs_and_whose_operator_reports_a_fault_stops_the_next_one_or_not_as_the_failure_policy_says()
+ {
+    let (profile, first, second) = ("observability", "show-dashboards", "show-troubleshooting-panel");
+    for (policy, phase, is_applied) in [("Abort", "Failed", false), ("Continue", "CompletedWithErrors", true)] {
+        let advised = Advised::start(1).await;
+        advised.review_and_apply(profile, json!({"failurePolicy": policy})).await;
+        let unseen = |status: &Value| item(status, first)["message"] == "its operator has not looked at it yet";
+        let status = advised.status(profile, "an item that waits for its operator", unseen).await;
+        assert_eq!((&status["phase"], state(&status, second)), (&json!("InProgress"), &json!("Pending")), "{status:#}");
+        report(&advised, "Degraded", "NoBackend").await;
+        let failed = |status: &Value| state(status, first) == "Failed" && state(status, second) != "Pending";
+        if is_applied {
+            advised.status(profile, "the next item", failed).await;
+        }
+        // The operators of all other objects find no fault.
+        let _statuses = advised.playground.start_status_writer();
+        let status = advised.phase(profile, phase).await;
+        assert_eq!(item(&status, first)["message"], "Degraded is True: NoBackend", "{policy}: {status:#}");
+        assert_eq!(plugins(&advised).get_opt("troubleshooting-panel").await.unwrap().is_some(), is_applied, "{policy}");
+        report(&advised, "Available", "Repaired").await;
+        advised.phase(profile, "Completed").await;
+        // What it reports later is shown, and the phase stays.
+        let told = |truth: &'static str| {
+            move |status: &Value| {
+                let conditions = status["conditions"].as_array().unwrap();
+                conditions.iter().any(|condition| condition["type"] == "Degraded" && condition["status"] == truth)
+            }
+        };
+        report(&advised, "Degraded", "BackendGone").await;
+        let status = advised.status(profile, "a fault", told("True")).await;
+        assert_eq!((&status["phase"], state(&status, first)), (&json!("Completed"), &json!("Completed")), "{status:#}");
+        assert_eq!(item(&status, first)["message"], "Degraded is True: BackendGone", "{status:#}");
+        report(&advised, "Available", "Repaired").await;
+        advised.status(profile, "no fault", told("False")).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn compact_and_single_node_clusters_finish() {
     for preset in ["compact", "single-node"] {
@@ -153,8 +203,8 @@ async fn objects_of_the_go_advisor_become_plan_items_and_are_never_doubled() {
     let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": old, "labels": {"machineconfiguration.openshift.io/role": "worker"}},
         "spec": {"config": {"ignition": {"version": "3.2.0"}, "systemd": {"units": [{"name": "swap-provision.service", "enabled": true, "contents": "[Unit]\n"}]}}}});
-    let params = kube::api::PatchParams::apply(api::advisor::FIELD_MANAGER).force();
-    advised.machine_configs().patch(old, &params, &kube::api::Patch::Apply(&object)).await.unwrap();
+    let params = PatchParams::apply(api::advisor::FIELD_MANAGER).force();
+    advised.machine_configs().patch(old, &params, &Patch::Apply(&object)).await.unwrap();
     let _stand_in = advised.machine_config_operator().await;
     advised.ask(DENSITY, json!({"action": "DryRun"})).await;
     let status = advised.phase(DENSITY, "ReviewRequired").await;

@@ -7,7 +7,7 @@ use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
 };
 use playground::deployment::{self, objects};
-use playground::{Playground, Scene};
+use playground::{Playground, Scene, status_writer};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -272,6 +272,23 @@ pub(crate) async fn apply(
     let params = PatchParams { dry_run, field_validation: strict, ..PatchParams::apply(api::FIELD_MANAGER).force() };
     let refused = api.patch(name, &params, &Patch::Apply(object)).await.err()?;
     Some(format!("{kind} {name}: {refused}"))
+}
+
+#[test]
+fn of_every_object_whose_operator_reports_a_playground_can_write_the_status() {
+    let catalogue = catalogue();
+    let used: BTreeSet<&str> =
+        catalogue.profiles.iter().flat_map(|profile| &profile.items).map(|item| item.asset.as_str()).collect();
+    let reporting = catalogue.all_assets().filter(|asset| asset.reports);
+    let kinds: BTreeSet<(String, String)> = reporting
+        .map(|asset| {
+            assert!(used.contains(asset.entry()), "{} is in no profile, so nobody waits for its operator", asset.name);
+            let kind = asset.kind.as_ref().unwrap();
+            (kind.api_version(), kind.kind.clone())
+        })
+        .collect();
+    let written = status_writer::KINDS.map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()));
+    assert_eq!(kinds, BTreeSet::from(written));
 }
 
 #[test]

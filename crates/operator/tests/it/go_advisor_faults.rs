@@ -17,6 +17,7 @@ async fn create(objects: &Api<DynamicObject>, object: Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_predictive_is_shown_and_given_a_descheduler_that_does_not_evict() {
     let advised = Advised::start(3).await;
+    let _statuses = advised.playground.start_status_writer();
     let options = json!({"loadAware": {"mode": "Predictive", "enablePSIMetrics": false}});
     advised.ask(LOAD_AWARE, json!({"action": "DryRun", "options": options})).await;
     let status = advised.phase(LOAD_AWARE, "ReviewRequired").await;
@@ -34,6 +35,7 @@ async fn who_asks_for_predictive_is_shown_and_given_a_descheduler_that_does_not_
 #[tokio::test(flavor = "multi_thread")]
 async fn one_plan_turns_load_awareness_on_although_the_descheduler_brings_its_rules_later() {
     let advised = Advised::start(3).await;
+    let _statuses = advised.playground.start_status_writer();
     let options = json!({"loadAware": {"enablePSIMetrics": false}});
     advised.review_and_apply(LOAD_AWARE, json!({"options": options})).await;
     let status = advised.phase(LOAD_AWARE, "Completed").await;
@@ -64,6 +66,7 @@ async fn one_plan_turns_load_awareness_on_although_the_descheduler_brings_its_ru
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_of_what_the_descheduler_was_given_is_drift_and_is_corrected() {
     let advised = Advised::start(3).await;
+    let _statuses = advised.playground.start_status_writer();
     let options = json!({"loadAware": {"enablePSIMetrics": false}});
     advised.review_and_apply(LOAD_AWARE, json!({"options": options})).await;
     let status = advised.phase(LOAD_AWARE, "Completed").await;

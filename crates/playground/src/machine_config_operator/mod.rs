@@ -1,4 +1,4 @@
-//! Runs the stand-in of the machine-config operator against the API server.
+//! Runs the stand-in of the machine-config operator against the API server, with one that writes the statuses of other operators.
 
 mod cache;
 mod run;
@@ -6,6 +6,7 @@ mod watch;
 mod write;
 
 use crate::playground::Playground;
+use crate::status_writer::{self, StatusWriter};
 use crate::user_error::{UserError, refused};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Client;
@@ -30,6 +31,7 @@ type Restarts = Arc<Mutex<BTreeMap<String, u64>>>;
 pub struct MachineConfigOperator {
     restarts: Restarts,
     task: JoinHandle<()>,
+    _statuses: StatusWriter,
 }
 
 impl MachineConfigOperator {
@@ -70,8 +72,9 @@ pub(crate) async fn start(playground: &Playground, timing: Timing) -> Result<Mac
     let restarts = Restarts::default();
     let log = playground.folder().join("machine-config-stand-in.log");
     let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let statuses = status_writer::start(&account.client);
     let task = tokio::spawn(run::run(account.client, timing, restarts.clone(), log, ready));
-    let operator = MachineConfigOperator { restarts, task };
+    let operator = MachineConfigOperator { restarts, task, _statuses: statuses };
     match is_ready.await {
         Ok(()) => Ok(operator),
         Err(_) => Err(UserError::new(

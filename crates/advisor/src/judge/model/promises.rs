@@ -1,9 +1,10 @@
 //! What holds of every judgement, and of every write.
 
 use super::world::{DOUBLE, EDITED, FOUND, Lack, Line, NODES, Outcome, Pool, SETTINGS, Scene, World};
-use crate::judge::Judgement;
+use crate::judge::{Judgement, UNHEALTHY};
 use crate::situation::{Progress, RequestedAction};
 use api::advisor::Phase;
+use change::Digest;
 
 impl World {
     /// What holds of every judgement.
@@ -16,6 +17,8 @@ impl World {
         assert!(!is_writing || self.lacks == Lack::Nothing, "nothing is written without a plan: {self:#?}");
         if judgement.phase == Phase::Completed {
             assert!(self.is_as_wanted(), "Completed means that everything is as wanted: {self:#?}");
+            let is_ailing = judgement.items.iter().any(|item| !item.message.is_empty());
+            assert_eq!(judgement.reason == UNHEALTHY, is_ailing, "and says what is wrong nevertheless: {self:#?}");
         }
         if judgement.phase == Phase::CompletedWithUpgrade {
             let applied = self.memory.applied.as_ref().expect("something was applied");
@@ -49,7 +52,7 @@ impl World {
             let shown = self.ghosts.acted_on_review.get(&item.name).cloned().unwrap_or_default();
             assert_eq!(item.review.difference(&shown).count(), 0, "what needs a review was shown: {self:#?}");
         }
-        if self.corrects || self.bypasses {
+        if self.insists(plan.content) {
             return;
         }
         if let Some(named) = &self.approved_plan {
@@ -62,10 +65,23 @@ impl World {
             );
         }
         let seen = self.ghosts.seen.get(&approved.digest).expect("a plan is shown before it is applied");
-        assert_eq!(seen[line.object], self.objects[line.object], "nobody's edit is overwritten: {self:#?}");
+        assert_eq!(seen.1, plan.content, "what is wanted was shown: {self:#?}");
+        assert_eq!(seen.0[line.object], self.objects[line.object], "nobody's edit is overwritten: {self:#?}");
         assert_ne!(self.outcomes[line.object], Outcome::Written, "an item is written once: {self:#?}");
         let is_again = self.ghosts.written.contains(&(approved.digest, line.object));
         assert!(!is_again, "an item is written once for one approval: {self:#?}");
+    }
+
+    /// Whether the spec lets the advisor write what no plan has shown: what was applied, or is being applied after that, is put back as it was approved;
+    /// and a first plan for these options may be another one than was shown.
+    fn insists(&self, content: Digest) -> bool {
+        let (applied, options) = (self.memory.applied.as_ref(), self.options());
+        let is_for_options = applied.is_some_and(|applied| applied.options == options);
+        let is_as_applied = applied.is_some_and(|applied| applied.content == content) && is_for_options;
+        let acted_on = self.ghosts.acted_on.and_then(|digest| self.ghosts.seen.get(&digest));
+        let is_as_acted_on = applied.is_some() && acted_on.is_some_and(|seen| seen.1 == content);
+        let corrects = (self.corrects || self.bypasses) && (is_as_applied || is_as_acted_on);
+        corrects || (self.bypasses && !is_for_options)
     }
 
     /// Nodes restart, also for a removal, while their pool is ready and a window is open; the pool is not ready while it rolls out what this may

@@ -107,8 +107,8 @@ pub(super) struct World {
 /// What the advisor does not know, to check what it does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ghosts {
-    /// What people saw: the objects when a plan was shown, by its digest.
-    pub seen: BTreeMap<Digest, [u8; 3]>,
+    /// What people saw: the objects when a plan was shown, and what it makes of them, by its digest.
+    pub seen: BTreeMap<Digest, ([u8; 3], Digest)>,
     /// The plan that was on the screen when the spec was last changed, if it was made for the same options.
     pub acted_on: Option<Digest>,
     /// What needed a review in that plan, by item.
@@ -441,7 +441,7 @@ impl World {
             if let Some(shown) = &next.memory.shown
                 && self.lacks == Lack::Nothing
             {
-                next.ghosts.seen.entry(shown.digest).or_insert(self.objects);
+                next.ghosts.seen.entry(shown.digest).or_insert_with(|| (self.objects, self.plan().content));
             }
             return Some(Step::Published(next));
         }

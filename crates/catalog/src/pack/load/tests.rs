@@ -230,6 +230,7 @@ assets:
   conditions: yes
   template_params: {size: 5}
   impact: huge
+  reports: perhaps
   reads: [{kind: Secret, apiVersion: v1}, {kind: X}]
 - name: b
   path: active/a.yaml.tpl
@@ -255,16 +256,17 @@ framework: {maturity: ready}
         active/metadata.yaml:14: `conditions` must be a list, not true or false
         active/metadata.yaml:15: `template_params.size` must be text, not a number (put it in quotes)
         active/metadata.yaml:16: `impact` is `huge` and must be `none` or `low` or `medium` or `high`
-        active/metadata.yaml:17: a template cannot read a Secret
-        active/metadata.yaml:17: an item of `reads` needs `apiVersion`
-        active/metadata.yaml:18: asset `b` is already declared in line 5
-        active/metadata.yaml:21: asset must be a map, not text
-        active/metadata.yaml:23: feature `f` names neither an asset nor a group
-        active/metadata.yaml:25: there is no asset `bb`, did you mean `b`?
-        active/metadata.yaml:25: there is no asset `nothing`
-        active/metadata.yaml:26: there is no group `h`
-        active/metadata.yaml:27: there is no asset `zzz`
-        active/metadata.yaml:28: `maturity` is `ready` and must be `ga` or `tp` or `dp`
+        active/metadata.yaml:17: `reports` must be true or false, not text
+        active/metadata.yaml:18: a template cannot read a Secret
+        active/metadata.yaml:18: an item of `reads` needs `apiVersion`
+        active/metadata.yaml:19: asset `b` is already declared in line 5
+        active/metadata.yaml:22: asset must be a map, not text
+        active/metadata.yaml:24: feature `f` names neither an asset nor a group
+        active/metadata.yaml:26: there is no asset `bb`, did you mean `b`?
+        active/metadata.yaml:26: there is no asset `nothing`
+        active/metadata.yaml:27: there is no group `h`
+        active/metadata.yaml:28: there is no asset `zzz`
+        active/metadata.yaml:29: `maturity` is `ready` and must be `ga` or `tp` or `dp`
     "#]],
     );
 }

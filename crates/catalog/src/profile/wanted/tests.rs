@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const METADATA: &str = "assets:
 - {name: config, path: active/config.yaml.tpl, install: opt-in, gate_crd: things.example.io, conditions: [{type: annotation, key: platform.kubevirt.io/enable-config, value: \"true\"}]}
 profile_assets:
-- {name: args, path: active/args.yaml.tpl, impact: low}
+- {name: args, path: active/args.yaml.tpl, impact: low, reports: true}
 ";
 const CONFIG: &str = "apiVersion: v1
 kind: ConfigMap
@@ -109,6 +109,12 @@ fn templates_see_the_options_and_no_annotation_of_the_autopilot() {
     assert_eq!(object(&wants, 1)["spec"]["kernelArguments"], json!(["none"]));
     let options = json!({"size": 7, "enabled": false, "deep": {"list": ["a"]}});
     assert_eq!(object(&with(&options, &facts()), 1)["spec"]["kernelArguments"], json!([7]));
+}
+
+#[test]
+fn an_item_says_whether_the_operator_of_its_object_reports() {
+    let wants = with(&json!({}), &facts());
+    assert_eq!(wants.items.iter().map(|item| item.reports).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]

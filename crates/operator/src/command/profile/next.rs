@@ -1,6 +1,7 @@
 //! What a person does next with a profile: one rule for `plan show`, `explain` and `approve`.
 
 use super::Profile;
+use advisor::judge::UNHEALTHY;
 use api::advisor::{Action, Phase};
 use serde::Serialize;
 
@@ -64,6 +65,12 @@ impl Profile {
         }
     }
 
+    /// Whether an object says that something is wrong with it, although all is applied.
+    fn is_unhealthy(&self) -> bool {
+        let says = |condition: &api::advisor::Condition| condition.r#type == "Ready" && condition.reason == UNHEALTHY;
+        self.status.conditions.iter().any(says)
+    }
+
     /// The command that has a profile planned.
     fn plan_it(&self) -> String {
         format!(
@@ -89,6 +96,7 @@ impl Profile {
         match self.status.phase.unwrap_or(Phase::Pending) {
             Phase::PrerequisiteFailed => next(show, "after what is missing is there: the plan is then made by itself"),
             Phase::Failed | Phase::CompletedWithErrors => next(show, "after what failed is corrected"),
+            Phase::Completed if self.is_unhealthy() => next(show, "after what its items name is corrected"),
             Phase::Completed | Phase::Ignored => None,
             _ => next(
                 format!("kubectl wait virtplatformconfig/{name} --for=condition=Ready --timeout=1h"),
@@ -201,6 +209,10 @@ mod tests {
         assert_eq!(sample().exit_code(), 2);
         let ignored = profile(&json!({"action": "Ignore"}), json!({"phase": "Ignored"}));
         assert!(ignored.next().unwrap().command.ends_with(r#"'{"spec":{"action":"DryRun"}}'"#));
+        let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-17T10:00:00Z", "reason": "Unhealthy", "message": "m"});
+        let status = json!({"phase": "Completed", "conditions": [condition]});
+        let unhealthy = profile(&json!({"action": "Apply"}), status).next().unwrap();
+        assert_eq!(unhealthy.what, "after what its items name is corrected");
         let new = profile(&json!({}), json!({}));
         assert_eq!(
             (new.exit_code(), new.next().unwrap().command.as_str()),

@@ -4,7 +4,9 @@ use super::Profile;
 use super::plan::short;
 use crate::command::colour::{Colour, Palette};
 use crate::command::wrap::{self, plain};
-use api::advisor::{Impact, Item, ItemState, Operation, Phase, TargetRef};
+use api::advisor::{
+    FailurePolicy, Impact, Item, ItemState, Operation, Phase, Remediation, TargetRef, VirtPlatformConfigSpec,
+};
 use serde_json::{Value, json};
 
 /// How much of an item is shown.
@@ -64,7 +66,11 @@ fn head(profile: &Profile, terminal: Option<usize>, palette: Palette) -> String 
     if !profile.why().is_empty() {
         text.push_str(&wrap::hanging("  ", &plain(profile.why()), terminal));
     }
-    if spec.bypass_optimistic_lock || spec.remediation == Some(api::advisor::Remediation::Automatic) {
+    let terms = terms(spec);
+    if !terms.is_empty() {
+        text.push_str(&wrap::hanging("  ", &format!("{}: the digest covers that", terms.join(", ")), terminal));
+    }
+    if spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic) {
         let unattended = "Once it is applied, drift is corrected without a review; an approval covers that, too.";
         text.push_str(&wrap::hanging("  ", &palette.paint(Colour::Yellow, unattended), terminal));
     }
@@ -74,6 +80,18 @@ fn head(profile: &Profile, terminal: Option<usize>, palette: Palette) -> String 
         text.push_str(&wrap::hanging("  ", &palette.paint(Colour::Yellow, &stale), terminal));
     }
     text
+}
+
+/// What a digest covers beside the items, where it is not the default.
+fn terms(spec: &VirtPlatformConfigSpec) -> Vec<String> {
+    let policy =
+        (spec.failure_policy != FailurePolicy::default()).then(|| format!("failurePolicy {:?}", spec.failure_policy));
+    let bypasses = spec.bypass_optimistic_lock.then(|| "bypassOptimisticLock true".to_owned());
+    let remediation = spec.remediation.filter(|remediation| *remediation != Remediation::default());
+    [policy, bypasses, remediation.map(|remediation| format!("remediation {remediation:?}"))]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn item(place: usize, item: &Item, cost: &str, detail: Detail, terminal: Option<usize>, palette: Palette) -> String {
@@ -188,6 +206,9 @@ pub(super) fn document(profile: &Profile, detail: Detail) -> Value {
         "name": name,
         "action": spec.action,
         "rollback": spec.rollback.unwrap_or_default(),
+        "failurePolicy": spec.failure_policy,
+        "bypassOptimisticLock": spec.bypass_optimistic_lock,
+        "remediation": spec.remediation.unwrap_or_default(),
         "generation": generation,
         "isCurrent": profile.is_current(),
         "phase": profile.phase(),
@@ -309,6 +330,21 @@ mod tests {
         held.status.items[0].held_since = Some(api::advisor::Time("2026-11-17T10:00:00Z".into()));
         let shown = text(&held, Detail::Summary, None, Palette::default());
         assert!(shown.contains("     held since 2026-11-17T10:00:00Z\n"), "{shown}");
+    }
+
+    #[test]
+    fn what_else_the_digest_covers_is_shown_where_it_is_not_the_default() {
+        let spec = json!({"failurePolicy": "Continue", "bypassOptimisticLock": true, "remediation": "Automatic"});
+        let unusual = profile(&spec, json!({}));
+        let shown = text(&unusual, Detail::Summary, None, Palette::default());
+        let expected =
+            "failurePolicy Continue, bypassOptimisticLock true, remediation Automatic: the digest covers that\n";
+        assert!(shown.contains(expected), "{shown}");
+        let document = document(&unusual, Detail::Summary);
+        for key in ["failurePolicy", "bypassOptimisticLock", "remediation"] {
+            assert_eq!(document[key], spec[key], "{key}");
+        }
+        assert!(!text(&sample(), Detail::Summary, None, Palette::default()).contains("the digest covers"));
     }
 
     #[test]
