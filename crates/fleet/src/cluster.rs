@@ -19,6 +19,8 @@ pub type Cluster = Object<HypervisorClusterSpec, HypervisorClusterStatus>;
 const REFRESH: Duration = Duration::from_secs(300);
 /// A clock that is so far off makes tickets and times useless.
 const CLOCK_SKEW: i64 = 300;
+/// What follows the id of an orphan that has no record of its owner: it is named, and never destroyed.
+pub const NO_RECORD: &str = " (no owner record)";
 const NODES_ONLINE: &str = "NodesOnline";
 
 /// What is done to the finalizer of an object that others use.
@@ -47,7 +49,7 @@ pub struct Observed<'a> {
     pub promised: &'a Promised,
     /// The claims that have a machine on it, or will.
     pub users: &'a BTreeSet<Name>,
-    /// Machines of this installation that no claim refers to.
+    /// Machines of this installation that no claim refers to, also those that have lost their records.
     pub orphans: Vec<String>,
     /// The present moment.
     pub now: Now,
@@ -73,7 +75,9 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let Observed { cluster, users, now, .. } = observed;
     let (is_ready, reason, message) = health(observed);
     // Orphans that are to be destroyed need it as well.
-    let is_sweeping = cluster.spec.orphans.policy == OrphanPolicy::Delete && !observed.orphans.is_empty();
+    let swept: Vec<&str> =
+        observed.orphans.iter().map(String::as_str).filter(|orphan| !orphan.ends_with(NO_RECORD)).collect();
+    let is_sweeping = cluster.spec.orphans.policy == OrphanPolicy::Delete && !swept.is_empty();
     let is_unused = users.is_empty() && !is_sweeping;
     let keep = keep(cluster.deleting.is_some(), cluster.has_finalizer(IN_USE_FINALIZER), is_unused);
     let mut conditions = vec![wanted("Ready", is_ready, reason, message.clone())];
@@ -81,7 +85,7 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         let held = match is_sweeping && users.is_empty() {
             true => format!(
                 "it is deleted when these orphans are destroyed: {}; to leave them alone, set spec.orphans.policy to Report",
-                observed.orphans.join(", ")
+                swept.join(", ")
             ),
             false => held_by(users),
         };
@@ -257,10 +261,15 @@ pub fn held_by(users: &BTreeSet<Name>) -> String {
     if users.is_empty() {
         return "no claim uses it".to_owned();
     }
-    let first: Vec<String> = users.iter().take(5).map(ToString::to_string).collect();
-    let more = users.len().saturating_sub(first.len());
+    format!("it is deleted when these claims are gone: {}", first(users))
+}
+
+/// The first few names, and how many more there are.
+pub(crate) fn first(names: &BTreeSet<Name>) -> String {
+    let first: Vec<String> = names.iter().take(5).map(ToString::to_string).collect();
+    let more = names.len().saturating_sub(first.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("it is deleted when these claims are gone: {}{more}", first.join(", "))
+    format!("{}{more}", first.join(", "))
 }
 
 #[cfg(test)]

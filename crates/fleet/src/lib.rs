@@ -23,6 +23,7 @@ pub mod orphans;
 pub mod outside;
 pub mod placement;
 pub mod pool;
+pub mod record;
 #[cfg(test)]
 mod simulation;
 pub mod tags;

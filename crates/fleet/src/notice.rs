@@ -165,6 +165,15 @@ pub enum Notice {
         /// Whether it is destroyed now.
         is_destroyed: bool,
     },
+    /// A machine that no claim refers to has the tag of the fleet, or is in its resource pool, and does not say whose it is.
+    Unrecorded {
+        /// The hypervisor.
+        cluster: Name,
+        /// The machine.
+        machine: MachineId,
+        /// Its name.
+        name: String,
+    },
     /// The image of a seed that no claim and no machine needs.
     Seed {
         /// The hypervisor.
@@ -277,7 +286,7 @@ pub enum Weight {
 }
 
 /// The reasons of claims that need somebody's attention.
-const WARNINGS: [&str; 12] = [
+const WARNINGS: [&str; 13] = [
     "CleanupFailed",
     "CleanupStuck",
     "ClusterNotFound",
@@ -287,6 +296,7 @@ const WARNINGS: [&str; 12] = [
     "InsufficientResources",
     "MachineHalted",
     "NoFreeId",
+    "OwnerRecordMissing",
     "ProvisioningStuck",
     "TemplateInvalid",
     "TemplateNotFound",
@@ -324,6 +334,7 @@ impl Notice {
             Notice::Cluster { is_ready: is_good, .. } | Notice::Template { is_valid: is_good, .. } => !is_good,
             Notice::Orphan { .. }
             | Notice::OrphanRunner { .. }
+            | Notice::Unrecorded { .. }
             | Notice::RunnerVersionTrouble { .. }
             | Notice::RunnerVersion { news: versions::News::RolledBack(..), .. }
             | Notice::Forced { .. }

@@ -2,7 +2,7 @@
 
 use crate::blueprint;
 use crate::cloud_init;
-use crate::cluster::{Cluster, Keep, held_by, keep};
+use crate::cluster::{Cluster, Keep, first, held_by, keep};
 use crate::conditions::{merge, shown, wanted};
 use crate::hypervisor::{Listed, MachineId, Template as Found, TemplateRef};
 use crate::object::{Name, Object};
@@ -33,6 +33,8 @@ pub struct Observed<'a> {
     pub listed: Option<&'a Listed>,
     /// The claims that use it.
     pub users: &'a BTreeSet<Name>,
+    /// The pools that name it.
+    pub pools: &'a BTreeSet<Name>,
     /// The present moment.
     pub now: Now,
 }
@@ -65,14 +67,19 @@ pub fn reference(spec: &HypervisorMachineTemplateSpec) -> Option<TemplateRef> {
 
 /// Decides about a template.
 pub fn decide(observed: &Observed<'_>) -> Decision {
-    let Observed { template, users, now, .. } = observed;
+    let Observed { template, users, pools, now, .. } = observed;
     let before = &template.status;
-    let keep = keep(template.deleting.is_some(), template.has_finalizer(IN_USE_FINALIZER), users.is_empty());
+    let is_unused = users.is_empty() && pools.is_empty();
+    let keep = keep(template.deleting.is_some(), template.has_finalizer(IN_USE_FINALIZER), is_unused);
     let (is_valid, reason, message) = validate(observed);
     let mut conditions = vec![wanted("TemplateValid", is_valid, reason, message.clone())];
     if template.deleting.is_some() {
-        let word = if users.is_empty() { "Unused" } else { "InUse" };
-        conditions.push(wanted("InUse", !users.is_empty(), word, held_by(users)));
+        let word = if is_unused { "Unused" } else { "InUse" };
+        let of_pools = match pools.is_empty() {
+            true => String::new(),
+            false => format!("; and when no RunnerPool names it: {}", first(pools)),
+        };
+        conditions.push(wanted("InUse", !is_unused, word, held_by(users) + &of_pools));
     }
     let resolved = match observed.found {
         Some(Ok(found)) => found.first().map(|found| format!("{} ({})", found.name, found.id.0)),
@@ -287,6 +294,7 @@ mod tests {
                 found: found.as_ref(),
                 listed: Some(&Listed::default()),
                 users: &BTreeSet::new(),
+                pools: &BTreeSet::new(),
                 now,
             });
             assert_eq!((decision.reason, decision.keep), (reason, Keep::AsIs), "{}", decision.message);
@@ -313,6 +321,7 @@ mod tests {
             found: Some(&Ok(vec![found()])),
             listed: Some(&listed),
             users: &BTreeSet::new(),
+            pools: &BTreeSet::new(),
             now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
         });
         decision.message
@@ -375,6 +384,7 @@ mod tests {
                 found: Some(&found),
                 listed: Some(&Listed::default()),
                 users: &BTreeSet::new(),
+                pools: &BTreeSet::new(),
                 now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
             });
             assert_eq!(decision.reason, reason, "{}", decision.message);

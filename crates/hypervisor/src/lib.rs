@@ -7,7 +7,6 @@ mod iso;
 pub mod kubevirt;
 mod provider;
 pub mod proxmox;
-pub mod record;
 mod seed;
 mod settings;
 

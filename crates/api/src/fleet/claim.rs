@@ -59,9 +59,12 @@ pub struct MachineClaimSpec {
     /// The claim is deleted this long after it was created, whatever became of its machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Span>,
-    /// The claim is deleted this long after its machine was started.
+    /// The claim is deleted this long after its machine was started; one of a pool up to a tenth earlier, so that not all end at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<Span>,
+    /// The generation of its template when its pool created it. A pool replaces machines of an earlier one while they are idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_generation: Option<i64>,
     /// The version of the runner that its guest gets, if its pool has `upkeep`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]

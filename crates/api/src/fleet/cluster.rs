@@ -90,6 +90,9 @@ pub struct HypervisorClusterSpec {
     /// What happens to machines of this installation that no claim refers to.
     #[serde(default)]
     pub orphans: Orphans,
+    /// A machine that is not gone so long after its claim was deleted needs a person: the claim says so (`CleanupStuck`), and the fleet keeps trying.
+    #[serde(default = "ten_minutes")]
+    pub cleanup_deadline: Span,
     /// Put on every machine as tags `key-value`, in the characters that the hypervisor allows.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
@@ -293,7 +296,7 @@ pub struct HypervisorClusterStatus {
     /// What is left for further machines, in whole units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_resources: Option<AvailableResources>,
-    /// Machines of this installation that no claim refers to.
+    /// Machines of this installation that no claim refers to. One with `(no owner record)` has the tag of the fleet, or is in its resource pool, and does not say whose it is: it is never destroyed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<String>,
     /// When this status was found out.

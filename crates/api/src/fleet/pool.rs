@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RunnerPoolSpec {
-    /// The template of its machines.
+    /// The template of its machines. Idle machines and stopped spares of another one, or of an earlier generation of it, are replaced, a quarter of them at a time.
     pub template_ref: LocalRef,
     /// How many machines are wanted beside spares, between the minimum and the maximum. `kubectl scale` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,11 +53,11 @@ pub struct RunnerPoolSpec {
     /// How long machines live.
     #[serde(default)]
     pub lifecycle: Lifecycle,
-    /// How many failed claims are kept for inspection; they do not count as machines.
+    /// How many failed claims are kept for inspection. They do not count as machines, but as a part of the quota: fewer are kept where that is needed.
     #[serde(default = "two")]
     #[schemars(range(min = 0, max = 100))]
     pub keep_failed: i32,
-    /// What all machines of the pool may use together.
+    /// What all machines of the pool may use together, also those of failed claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
     /// What machines are for; it is passed on to claims.
@@ -181,7 +181,8 @@ pub enum Weekday {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
-    /// A machine is ended and replaced this long after its start, also if it is busy.
+    /// A machine is ended and replaced this long after its start, also if it is busy; up to a tenth earlier, so that not all end at once. A stopped spare is
+    /// replaced this long after its claim was created, or after 7 days if this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<Span>,
     /// A machine beyond the minimum that has been ready and not busy for so long is ended.

@@ -3,7 +3,7 @@
 use super::{EventReason, NOTHING, normal, warning};
 
 /// Every event that the fleet publishes; each begins with the kinds that it may be about.
-pub const FLEET_EVENTS: [EventReason; 72] = [
+pub const FLEET_EVENTS: [EventReason; 73] = [
     normal("Cloning", "MachineClaim: its machine is created", NOTHING),
     normal("Starting", "MachineClaim: its machine is started", NOTHING),
     normal("Ready", "MachineClaim: its machine is ready; the message says after which time", NOTHING),
@@ -114,13 +114,18 @@ pub const FLEET_EVENTS: [EventReason; 72] = [
         "`virtpilot fleet explain NAME`",
     ),
     warning(
+        "OwnerRecordMissing",
+        "MachineClaim, HypervisorCluster: a machine of the fleet is there, and its record of whose it is was overwritten",
+        "put the line of the message back into its notes, or delete the machine by hand",
+    ),
+    warning(
         "ProvisioningStuck",
         "MachineClaim: its machine could not be made for a quarter of an hour, and is tried further",
         "look at the hypervisor, or delete the claim",
     ),
     warning(
         "CleanupStuck",
-        "MachineClaim: its machine was not gone after 15 minutes",
+        "MachineClaim: its machine was not gone after spec.cleanupDeadline (10 minutes) of its hypervisor",
         "see the message; the annotation hyperfleet.io/force-delete gives up the machine",
     ),
     warning(

@@ -1,12 +1,14 @@
 //! What hypervisors answered.
 
 use super::asking::{Asked, What};
+use super::claims::Managed;
 use super::{Core, HypervisorAnswer, Timer};
 use crate::backoff;
-use crate::hypervisor::{Answer, Failure, Power};
+use crate::hypervisor::{Answer, Failure, Inspected, Owner, Power};
 use crate::machine::{self, Failed, REQUESTS_LAST, Sight, Step};
 use crate::notice::Notice;
 use crate::object::Name;
+use crate::record::{self, Record};
 use api::fleet::FailureClass;
 use change::Moment;
 use std::time::Duration;
@@ -111,7 +113,13 @@ impl Core {
                 managed.failed = None;
             }
             (Step::Inspect, Ok(Answer::Inspected(found))) => {
-                managed.sight = if found.is_some() { Sight::Foreign(sent) } else { Sight::Absent(sent) };
+                let pool =
+                    self.clusters.get(cluster).and_then(|found| found.entry.object.spec.resource_pool.as_deref());
+                managed.sight = match found {
+                    Some(found) if is_unrecorded(&found, managed, pool) => unrecorded(managed, &found, owner, sent),
+                    Some(_) => Sight::Foreign(sent),
+                    None => Sight::Absent(sent),
+                };
                 // What has failed before is tried again, and only that tells whether it still fails.
             }
             (Step::Create, Ok(_)) => {
@@ -182,6 +190,8 @@ impl Core {
                 failure = Some((backoff::class(&error), backoff::message(&error)));
             }
             (_, Err(Failure::Absent(_))) => managed.sight = Sight::Absent(sent),
+            // Whether its record was overwritten, its name and its tags tell.
+            (_, Err(Failure::NotOurs { found: None, .. })) => managed.sight = Sight::Unknown,
             (_, Err(Failure::NotOurs { .. })) => managed.sight = Sight::Foreign(sent),
             (Step::Inspect | Step::Destroy | Step::RemoveSeed, Err(error)) => {
                 // Neither of them says anything about the claim.
@@ -214,4 +224,20 @@ impl Core {
         }
         self.claim_changed(name);
     }
+}
+
+/// Whether a machine that does not say whose it is has everything else of the one of a claim.
+fn is_unrecorded(found: &Inspected, managed: &Managed, pool: Option<&str>) -> bool {
+    let Inspected { seen, owner, .. } = found;
+    let was_ours = managed.entry.object.status.created_time.is_some();
+    let is_in_pool = pool.is_some() && seen.pool.as_deref() == pool;
+    owner.is_none() && *seen.name == *managed.host_name && (was_ours || seen.is_tagged || is_in_pool)
+}
+
+fn unrecorded(managed: &Managed, found: &Inspected, owner: Owner, at: Moment) -> Sight {
+    let status = &managed.entry.object.status;
+    let id = status.vm_ref.as_ref().map(|vm_ref| vm_ref.vm_id.clone()).unwrap_or_default();
+    let is_configured = status.started_time.is_some();
+    let record = record::line(&Record { id, owner, seed: None, is_configured });
+    Sight::Unrecorded { at, power: found.seen.power, record: record.into() }
 }

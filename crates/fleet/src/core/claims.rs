@@ -88,6 +88,11 @@ impl Managed {
         times.deleting.follow(claim.deleting, now);
     }
 
+    /// When its claim was created.
+    pub(super) fn created(&self, now: Now) -> Timestamp {
+        self.times.created.at(now).unwrap_or(self.entry.object.created)
+    }
+
     /// The id of its machine, if it is recorded.
     pub(super) fn machine_id(&self) -> Option<MachineId> {
         self.entry.object.status.vm_ref.as_ref().map(|vm_ref| MachineId(vm_ref.vm_id.clone()))
@@ -303,6 +308,7 @@ impl Core {
                 hypervisor.unheld.insert(name.clone());
             }
             hypervisor.surveyed.remove(&id);
+            hypervisor.unrecorded.remove(&id);
             hypervisor.marks.remove(&id);
             self.due.insert(Due::Cluster(cluster));
         }
@@ -352,6 +358,8 @@ impl Core {
         let provisioning = lifecycle.map(|lifecycle| {
             lifecycle.provisioning_timeout.as_ref().and_then(Span::duration).unwrap_or(PROVISIONING_TIMEOUT)
         });
+        let hypervisor = managed.cluster().and_then(|cluster| self.clusters.get(&cluster));
+        let cleanup = hypervisor.and_then(|found| found.entry.object.spec.cleanup_deadline.duration());
         let times = &managed.times;
         let mut decision = machine::decide(&Observed {
             claim,
@@ -359,8 +367,9 @@ impl Core {
             is_working: managed.operation.is_some(),
             failed: managed.failed.as_ref(),
             provisioning,
+            cleanup: cleanup.unwrap_or(machine::CLEANUP_DEADLINE),
             since: Since {
-                created: times.created.at(self.now).unwrap_or(claim.created),
+                created: managed.created(self.now),
                 started: claim.status.started_time.as_ref().and(times.started.at(self.now)),
                 deleting: claim.deleting.and(times.deleting.at(self.now)),
             },

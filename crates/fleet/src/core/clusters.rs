@@ -7,7 +7,7 @@ use super::node_slots::NodeSlots;
 use super::turns::Turns;
 use super::{Core, Due, Timer};
 use crate::backoff;
-use crate::cluster::{self, Keep, Observed};
+use crate::cluster::{self, Keep, NO_RECORD, Observed};
 use crate::hypervisor::{Checked, Listed, MachineId, Operation, Owner, Power, TemplateRef};
 use crate::machine::Sight;
 use crate::notice::Notice;
@@ -71,6 +71,8 @@ pub(super) struct Hypervisor {
     pub(super) waiting: BTreeSet<Name>,
     /// Machines that no claim refers to: their names and owners, once they were inspected.
     pub(super) surveyed: BTreeMap<MachineId, (Box<str>, Option<Owner>)>,
+    /// Those of them that have everything of a machine of the fleet but a record that says whose they are.
+    pub(super) unrecorded: BTreeSet<MachineId>,
     pub(super) to_survey: BTreeSet<MachineId>,
     /// Since when machines wait to be inspected, or could not be.
     pub(super) unseen_since: BTreeMap<MachineId, Moment>,
@@ -121,6 +123,7 @@ impl Hypervisor {
             slots: NodeSlots::new(operations),
             waiting: BTreeSet::new(),
             surveyed: BTreeMap::new(),
+            unrecorded: BTreeSet::new(),
             to_survey: BTreeSet::new(),
             unseen_since: BTreeMap::new(),
             surveying: BTreeSet::new(),
@@ -149,6 +152,7 @@ impl Hypervisor {
         self.unheld.clone_from(&self.members);
         self.found.clear();
         self.surveyed.clear();
+        self.unrecorded.clear();
         self.to_survey.clear();
         self.unseen_since.clear();
         self.marks = Marks::default();
@@ -408,7 +412,11 @@ impl Core {
     pub(super) fn reconcile_cluster(&mut self, name: &Name) {
         let Some(hypervisor) = self.clusters.get(name) else { return };
         let orphans = match hypervisor.is_swept {
-            true => hypervisor.marks.all().map(|(id, owner)| format!("{} ({})", id.0, owner.claim)).collect(),
+            true => {
+                let marked = hypervisor.marks.all().map(|(id, owner)| format!("{} ({})", id.0, owner.claim));
+                let unrecorded = hypervisor.unrecorded.iter().map(|id| format!("{}{NO_RECORD}", id.0));
+                marked.chain(unrecorded).collect()
+            }
             // What an earlier process has found stays until all machines were looked at again.
             false => hypervisor.entry.object.status.orphans.clone(),
         };

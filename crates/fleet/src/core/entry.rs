@@ -27,6 +27,8 @@ pub(super) struct Entry<S, T> {
 enum Writing<T> {
     Status(Box<T>),
     Metadata,
+    /// The answer does not say the spec: the watch does.
+    Spec,
 }
 
 impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
@@ -74,8 +76,14 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
         self.patch(kind, kinds, &json!({"op": "add", "path": "/metadata/finalizers", "value": all}))
     }
 
-    /// A change of one field, in the version that it was decided for.
-    pub(super) fn patch(&mut self, kind: &str, kinds: &Kinds, change: &Value) -> Option<Write> {
+    /// A change of one field of the spec, in the version that it was decided for.
+    pub(super) fn spec(&mut self, kind: &str, kinds: &Kinds, change: &Value) -> Option<Write> {
+        let write = self.patch(kind, kinds, change)?;
+        self.writing = Some(Writing::Spec);
+        Some(write)
+    }
+
+    fn patch(&mut self, kind: &str, kinds: &Kinds, change: &Value) -> Option<Write> {
         let guard = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": self.object.version});
         let write = self.write(kind, kinds, Effect::JsonPatch { patch: json!([guard, change]) })?;
         self.writing = Some(Writing::Metadata);
@@ -119,8 +127,14 @@ impl<S, T: Serialize + Clone + PartialEq> Entry<S, T> {
                     // The object has changed since, and the watch has reported that before this answer came.
                     return Ok(());
                 }
+                if matches!(writing, Writing::Spec) {
+                    let is_unseen = live.version() > Some(self.object.version_number());
+                    self.blocked_until = is_unseen.then(|| now.after(AGAIN.first));
+                    return Ok(());
+                }
                 self.object.version.clone_from(&live.resource_version);
                 match writing {
+                    Writing::Spec => {}
                     Writing::Status(status) => self.object.status = *status,
                     Writing::Metadata => {
                         self.object.finalizers.clone_from(&live.finalizers);

@@ -138,9 +138,11 @@ impl Managed {
     pub(super) fn has_stopped(&self) -> bool {
         let status = &self.entry.object.status;
         match &self.sight {
-            Sight::Ours { power: Power::Stopped, .. } => status.started_time.is_some(),
+            Sight::Ours { power: Power::Stopped, .. } | Sight::Unrecorded { power: Power::Stopped, .. } => {
+                status.started_time.is_some()
+            }
             Sight::Absent(_) | Sight::Foreign(_) => status.created_time.is_some(),
-            Sight::Ours { .. } | Sight::Unknown => false,
+            Sight::Ours { .. } | Sight::Unrecorded { .. } | Sight::Unknown => false,
         }
     }
 }

@@ -195,10 +195,13 @@ impl Core {
                         }
                         self.due.insert(Due::Claim(claim.clone()));
                     }
+                    let pools = self.pools_of(&name);
+                    self.due.extend(pools.into_iter().map(Due::Pool));
                 }
                 self.due.insert(Due::Template(name.clone()));
             }),
             "RunnerPool" => Object::read(name.clone(), live, generation, body).map(|object| {
+                self.template_of_pool_due(&name);
                 match self.pools.get_mut(&name).filter(|found| found.entry.object.uid == live.uid) {
                     Some(found) => {
                         found.entry.observe(object);
@@ -207,6 +210,7 @@ impl Core {
                         self.pools.insert(name.clone(), ManagedPool::new(Entry::new(object)));
                     }
                 }
+                self.template_of_pool_due(&name);
                 self.forge_seen(&name);
                 self.due.insert(Due::Pool(name.clone()));
             }),
@@ -243,6 +247,12 @@ impl Core {
         self.forge_secret_seen(name, version);
     }
 
+    /// A template stays while a pool names it.
+    fn template_of_pool_due(&mut self, pool: &Name) {
+        let Some(managed) = self.pools.get(pool) else { return };
+        self.due.insert(Due::Template(pool.beside(None, &managed.entry.object.spec.template_ref.name)));
+    }
+
     fn gone(&mut self, kind: &str, name: &Name) {
         match kind {
             CLAIM => {
@@ -275,6 +285,7 @@ impl Core {
                 self.due.extend(claims.map(Due::Claim));
             }
             "RunnerPool" => {
+                self.template_of_pool_due(name);
                 self.pools.remove(name);
                 self.forge_gone(name);
             }

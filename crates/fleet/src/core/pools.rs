@@ -7,6 +7,7 @@ use super::{Core, Due};
 use crate::backoff::hash;
 use crate::cluster::Keep;
 use crate::conditions;
+use crate::machine::Sight;
 use crate::notice::Notice;
 use crate::object::{Name, fleet_kind};
 use crate::pool::{self, Decision, Hold, Member, Observed, POOL_LABEL, State};
@@ -167,17 +168,27 @@ impl Core {
     }
 
     fn members(&self, name: &Name) -> Vec<Member> {
+        // A template that cannot be used replaces nothing.
+        let template = self.pools.get(name).and_then(|pool| {
+            let reference = &pool.entry.object.spec.template_ref;
+            let template = self.templates.get(&name.beside(None, &reference.name)).filter(|found| found.is_valid)?;
+            Some((reference, template.entry.object.generation))
+        });
         let claims = self.of_pool.get(name).into_iter().flatten();
         let known = claims.filter_map(|claim| {
             let Some(managed) = self.claims.get(claim) else {
                 // Its machine takes a place all the same.
                 let unreadable = self.unreadable.get_key_value(claim)?;
-                return Some(Member { name: unreadable.0.clone(), created: self.now.wall, state: State::Ending });
+                return Some(Member::new(unreadable.0.clone(), self.now.wall, State::Ending));
             };
+            let state = self.runner_state(claim).unwrap_or_else(|| state(managed, self.now));
+            let spec = &managed.entry.object.spec;
             Some(Member {
-                name: claim.clone(),
-                created: managed.entry.object.created,
-                state: self.runner_state(claim).unwrap_or_else(|| state(managed, self.now)),
+                is_configured: matches!(managed.sight, Sight::Ours { is_configured: true, .. }),
+                is_outdated: template.is_some_and(|(name, generation)| {
+                    spec.template_ref != *name || spec.template_generation.is_some_and(|of| of != generation)
+                }),
+                ..Member::new(claim.clone(), managed.created(self.now), state)
             })
         });
         let mut members: Vec<Member> = known.collect();
@@ -187,7 +198,7 @@ impl Core {
                 ClaimPower::Running => State::Starting,
                 ClaimPower::Stopped => State::Standby,
             };
-            members.push(Member { name: claim.clone(), created: self.now.wall, state });
+            members.push(Member::new(claim.clone(), self.now.wall, state));
         }
         members
     }
@@ -238,7 +249,7 @@ impl Core {
         }
         for claim in decision.start {
             self.change_claim(name, &claim, |entry, kinds| {
-                entry.patch(CLAIM, kinds, &json!({"op": "add", "path": "/spec/power", "value": "Running"}))
+                entry.spec(CLAIM, kinds, &json!({"op": "add", "path": "/spec/power", "value": "Running"}))
             });
         }
         for claim in decision.drain.into_iter().chain(self.unfit_claims(name)) {
@@ -337,7 +348,9 @@ impl Core {
         let (Some(managed), key) = (self.pools.get(pool), claim.key(CLAIM)) else { return };
         let Some(creating) = managed.creating.get(claim) else { return };
         let Some(served) = self.discovery.kinds.find(&key.kind) else { return };
-        let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, creating) };
+        let template = self.templates.get(&pool.beside(None, &managed.entry.object.spec.template_ref.name));
+        let generation = template.map(|template| template.entry.object.generation);
+        let effect = Effect::Create { object: claim_object(&managed.entry.object, claim, creating, generation) };
         self.slots.acquire(claim);
         self.commands.push(Command::Write(Box::new(Write { key, served, effect, attempt: 0, backup: None })));
     }
@@ -388,13 +401,16 @@ fn state(managed: &Managed, now: Now) -> State {
 }
 
 /// A claim of a pool. It has its finalizer from the first moment.
-fn claim_object(pool: &pool::Pool, claim: &Name, creating: &Creating) -> Value {
+fn claim_object(pool: &pool::Pool, claim: &Name, creating: &Creating, template: Option<i64>) -> Value {
     let kind = fleet_kind(CLAIM);
     let mut spec = json!({
         "templateRef": pool.spec.template_ref,
         "runnerPoolRef": {"name": &*pool.name.name},
         "power": creating.power,
     });
+    if let Some(generation) = template {
+        spec["templateGeneration"] = json!(generation);
+    }
     if let Some(version) = creating.version {
         spec["runnerVersion"] = json!(version);
     }

@@ -71,13 +71,15 @@ impl Core {
         let machines = &listed.machines;
         hypervisor.surveyed.retain(|id, (known, _)| machines.get(id).is_some_and(|seen| seen.name == *known));
         hypervisor.marks.retain(|id| machines.contains_key(id));
+        hypervisor.unrecorded.retain(|id| machines.contains_key(id));
         hypervisor.to_survey.retain(|id| machines.contains_key(id));
         for (id, seen) in machines.iter().filter(|(_, seen)| !seen.is_template) {
             let may_be_ours = ids::contains(range, id)
                 || seen.is_tagged
                 || (pool.is_some() && seen.pool.as_deref() == pool.as_deref());
+            // A record that is missing may be restored.
             let is_known = hypervisor.reserved.contains_key(id)
-                || hypervisor.surveyed.contains_key(id)
+                || (hypervisor.surveyed.contains_key(id) && !hypervisor.unrecorded.contains(id))
                 || hypervisor.surveying.contains(id);
             if may_be_ours && !is_known {
                 hypervisor.to_survey.insert(id.clone());
@@ -112,11 +114,27 @@ impl Core {
         match found {
             Some(Some(inspected)) if !hypervisor.reserved.contains_key(id) => {
                 let operator = &self.config.operator;
+                let Inspected { seen, owner, .. } = &*inspected;
+                let pool = hypervisor.entry.object.spec.resource_pool.as_deref();
+                let is_of_fleet = seen.is_tagged || (pool.is_some() && seen.pool.as_deref() == pool);
+                let is_lost = owner.is_none() && is_of_fleet && !seen.is_template;
+                let is_news = match is_lost {
+                    true => hypervisor.unrecorded.insert(id.clone()),
+                    false => hypervisor.unrecorded.remove(id),
+                };
+                let machine_name = seen.name.to_string();
                 let owner = inspected.owner.filter(|owner| owner.operator == *operator);
                 let uid = owner.as_ref().map(|owner| owner.uid.clone());
                 hypervisor.surveyed.insert(id.clone(), (inspected.seen.name, owner));
                 if let Some(claim) = uid.and_then(|uid| self.uids.get(&uid)) {
                     self.due.insert(Due::Claim(claim.clone()));
+                }
+                if is_news {
+                    self.due.insert(Due::Cluster(name.clone()));
+                }
+                if is_news && is_lost {
+                    let (cluster, machine) = (name.clone(), id.clone());
+                    self.notify(Notice::Unrecorded { cluster, machine, name: machine_name });
                 }
             }
             // It is gone, or a claim refers to it now.

@@ -2,6 +2,7 @@
 
 use super::asking::What;
 use super::entry::Entry;
+use super::pools::ManagedPool;
 use super::{Core, Due, Timer};
 use crate::cluster::Keep;
 use crate::hypervisor::{Operation, TemplateRef};
@@ -82,18 +83,28 @@ impl Core {
         }
     }
 
+    /// The pools that name a template and are to stay.
+    pub(super) fn pools_of(&self, template: &Name) -> BTreeSet<Name> {
+        let names = |pool: &Name, managed: &ManagedPool| {
+            let object = &managed.entry.object;
+            object.deleting.is_none() && pool.beside(None, &object.spec.template_ref.name) == *template
+        };
+        self.pools.iter().filter(|(pool, managed)| names(pool, managed)).map(|(pool, _)| pool.clone()).collect()
+    }
+
     /// Reconciles a template.
     pub(super) fn reconcile_template(&mut self, name: &Name) {
         let Some(managed) = self.templates.get(name) else { return };
         let hypervisor = self.clusters.get(&managed.cluster());
         let reference = template::reference(&managed.entry.object.spec);
-        let none = BTreeSet::new();
+        let (none, pools) = (BTreeSet::new(), self.pools_of(name));
         let decision = template::decide(&Observed {
             template: &managed.entry.object,
             cluster: hypervisor.map(|found| (&found.entry.object, found.is_ready)),
             found: hypervisor.zip(reference.as_ref()).and_then(|(found, reference)| found.found.get(reference)),
             listed: hypervisor.and_then(|found| found.listed.as_deref()),
             users: self.of_template.get(name).unwrap_or(&none),
+            pools: &pools,
             now: self.now,
         });
         let now = self.now.monotonic;
@@ -119,6 +130,7 @@ impl Core {
         if is_turned {
             let claims = self.of_template.get(name).into_iter().flatten().cloned();
             self.due.extend(claims.map(Due::Claim));
+            self.due.extend(pools.into_iter().map(Due::Pool));
         }
     }
 }

@@ -16,6 +16,9 @@ pub(super) fn next(facts: &Facts<'_>, reason: &str, message: &str, gates: &[Gate
     if claim.status.phase == Some(ClaimPhase::Failed) {
         let replaced =
             if facts.pool.is_some() { " (its pool has replaced it, and keeps it for inspection)" } else { "" };
+        if reason == "OwnerRecordMissing" {
+            return message.to_owned();
+        }
         return format!(
             "a failed claim stays failed{replaced}: kubectl delete machineclaim {name} --namespace {namespace}"
         );
@@ -55,7 +58,7 @@ pub(super) fn next(facts: &Facts<'_>, reason: &str, message: &str, gates: &[Gate
         }
         "Standby" if facts.pool.is_some() => "nothing: its pool starts it when it is needed".to_owned(),
         "Standby" => "set spec.power to Running".to_owned(),
-        "ConfigurationError" => message.to_owned(),
+        "ConfigurationError" | "OwnerRecordMissing" => message.to_owned(),
         "ProvisioningStuck" => format!(
             "look at {cluster} (\"virtpilot fleet check\"); or give up: kubectl delete machineclaim {name} --namespace {namespace}"
         ),

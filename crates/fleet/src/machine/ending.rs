@@ -1,8 +1,14 @@
 //! The end of a claim: its finalizer goes only when its machine is surely gone, or when a person says so.
 
-use super::{CLEANUP_DEADLINE, Draft, ENDS, Observed, Sight, Step};
+use super::{Draft, ENDS, Observed, Sight, Step};
 use api::fleet::{CLEANUP_FINALIZER, ClaimPhase, FORCE_DELETE, VmRef};
 use jiff::Timestamp;
+use std::time::Duration;
+
+/// The reason of a claim whose machine is there and does not say any more whose it is.
+pub(super) const UNRECORDED: &str = "OwnerRecordMissing";
+/// A person may have restored the record, or have deleted the machine.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Decides about a claim that is being deleted.
 pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
@@ -20,6 +26,13 @@ pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
         return terminating(Step::RemoveFinalizer, "Forced", message);
     }
     let draft = match observed.sight {
+        Sight::Unrecorded { at, record, .. } => {
+            let message = unrecorded(vm_ref, record);
+            let again = observed.failed.map_or(*at, |failed| failed.retry_at.max(*at)).max(at.after(LOOK_AGAIN));
+            let is_due = again <= observed.now.monotonic && !observed.is_working;
+            let draft = terminating(if is_due { Step::Inspect } else { Step::Wait }, UNRECORDED, message);
+            return if is_due || observed.is_working { draft } else { draft.wake_at(again) };
+        }
         // An answer may still come.
         _ if observed.is_working => {
             let message = format!("waiting for an operation on machine {}", vm_ref.vm_id);
@@ -36,6 +49,16 @@ pub(super) fn decide(observed: &Observed<'_>, since: Timestamp) -> Draft {
         Sight::Ours { .. } => attempt(observed, vm_ref, Step::Destroy),
     };
     overdue(observed, since, vm_ref, draft)
+}
+
+/// What to do about a machine without its record. Only a person can tell that it is not somebody else's.
+pub(super) fn unrecorded(vm_ref: &VmRef, record: &str) -> String {
+    format!(
+        "machine {} of {} has the name of this claim, but its owner record was overwritten, so that it is left alone: put this line back into its \
+         notes (KubeVirt: what follows the colon, as annotation hyperfleet.io/owner), and it is destroyed with the claim; or delete it by hand; or, to \
+         delete the claim without it, set the annotation {FORCE_DELETE} to true. The line: {record}",
+        vm_ref.vm_id, vm_ref.hypervisor_cluster
+    )
 }
 
 fn attempt(observed: &Observed<'_>, vm_ref: &VmRef, step: Step) -> Draft {
@@ -61,17 +84,17 @@ fn because(observed: &Observed<'_>, draft: Draft) -> Draft {
 
 /// After the deadline a person is told what they can do.
 fn overdue(observed: &Observed<'_>, since: Timestamp, vm_ref: &VmRef, draft: Draft) -> Draft {
-    let deadline = change::now::later(since, CLEANUP_DEADLINE);
+    let deadline = change::now::later(since, observed.cleanup);
     if observed.now.wall < deadline {
         return draft.wake_at(observed.now.moment_of(deadline));
     }
     let message = format!(
-        "{}; machine {} of {} was not gone after {} min, and the operator keeps trying; to delete the claim without its machine, set the \
+        "{}; machine {} of {} was not gone after {} s, and the operator keeps trying; to delete the claim without its machine, set the \
          annotation {FORCE_DELETE} to true and remove the machine by hand",
         draft.message,
         vm_ref.vm_id,
         vm_ref.hypervisor_cluster,
-        CLEANUP_DEADLINE.as_secs() / 60
+        observed.cleanup.as_secs()
     );
     Draft { reason: "CleanupStuck".to_owned(), message, ..draft }
 }

@@ -31,6 +31,7 @@ fn claim() -> Claim {
         finalizers: vec![CLEANUP_FINALIZER.into()],
         annotations: std::collections::BTreeMap::new(),
         spec: MachineClaimSpec {
+            template_generation: None,
             template_ref: LocalRef { name: "small".into() },
             runner_pool_ref: None,
             power: ClaimPower::Running,
@@ -80,6 +81,7 @@ struct More {
     is_working: bool,
     failed: Option<Failed>,
     provisioning: Option<Duration>,
+    cleanup: Option<Duration>,
     unresolved: u64,
     ground: Option<Ground>,
     guest: GuestNetwork,
@@ -102,6 +104,7 @@ fn decided_with(claim: &Claim, sight: &Sight, now: u64, more: &More) -> Decision
         is_working: more.is_working,
         failed: more.failed.as_ref(),
         provisioning: more.provisioning,
+        cleanup: more.cleanup.unwrap_or(super::CLEANUP_DEADLINE),
         since: Since {
             created: claim.created,
             started: super::time_of(claim.status.started_time.as_ref()),
@@ -233,11 +236,44 @@ fn the_finalizer_goes_only_when_the_machine_is_surely_gone() {
     assert_eq!(busy.step, Step::Wait, "an answer may still come");
 }
 
+/// P7 and P26: a machine that does not say any more whose it is is neither destroyed nor forgotten.
+#[test]
+fn a_machine_without_its_record_keeps_its_claim_and_is_looked_at_again() {
+    let sight = |at_second: u64| Sight::Unrecorded {
+        at: at(at_second).monotonic,
+        power: Power::Running,
+        record: "virtpilot-owner: {}".into(),
+    };
+    let mut claim = Claim { deleting: Some(at(10).wall), ..started() };
+    let waits = decided(&claim, &sight(20), 49);
+    let ready = waits.status.conditions.iter().find(|condition| condition.r#type == "Ready").unwrap();
+    assert_eq!(
+        (waits.step, waits.wake, ready.reason.as_str()),
+        (Step::Wait, Some(at(50).monotonic), "OwnerRecordMissing")
+    );
+    assert_eq!(decided(&claim, &sight(20), 50).step, Step::Inspect);
+    assert_eq!(decided(&claim, &sight(20), 50_000).step, Step::Inspect, "no deadline ends it");
+    let later = More { failed: Some(failed(FailureClass::Transient, "no route", 70)), ..More::default() };
+    let failing = decided_with(&claim, &sight(20), 60, &later);
+    assert_eq!((failing.step, failing.status.phase), (Step::Wait, Some(ClaimPhase::Terminating)));
+    claim.annotations = [(api::fleet::FORCE_DELETE.into(), "true".into())].into();
+    assert_eq!(decided(&claim, &sight(20), 21).step, Step::RemoveFinalizer);
+    let live = decided(&started(), &sight(20), 21);
+    assert_eq!((live.step, live.status.phase), (Step::Wait, Some(ClaimPhase::Failed)));
+}
+
 #[test]
 fn a_cleanup_that_is_stuck_says_how_to_force_it_and_force_works() {
     let mut claim = Claim { deleting: Some(at(10).wall), ..started() };
     let failed = failed(FailureClass::Transient, "no route", 5_000);
-    let more = More { failed: Some(failed), ..More::default() };
+    let mut more = More { failed: Some(failed), ..More::default() };
+    let reason = |more: &More, now: u64| {
+        let status = decided_with(&claim, &ours(Power::Running, true), now, more).status;
+        status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap().reason.clone()
+    };
+    assert_eq!((reason(&more, 609), reason(&more, 610)), ("CleanupFailed".to_owned(), "CleanupStuck".to_owned()));
+    more.cleanup = Some(Duration::from_secs(60));
+    assert_eq!((reason(&more, 69), reason(&more, 70)), ("CleanupFailed".to_owned(), "CleanupStuck".to_owned()));
     let stuck = decided_with(&claim, &ours(Power::Running, true), 4_000, &more);
     let condition = stuck.status.conditions.iter().find(|condition| condition.r#type == "VMCleanedUp").unwrap();
     assert_eq!((stuck.step, condition.reason.as_str()), (Step::Wait, "CleanupStuck"));

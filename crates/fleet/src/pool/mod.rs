@@ -25,6 +25,17 @@ pub struct Member {
     pub created: Timestamp,
     /// What it is to its pool.
     pub state: State,
+    /// Whether its machine is configured, so that a spare only has to be started.
+    pub is_configured: bool,
+    /// Whether it was made of another template than the pool has now, or of an earlier state of it.
+    pub is_outdated: bool,
+}
+
+impl Member {
+    /// A claim of which nothing else is known.
+    pub fn new(name: Name, created: Timestamp, state: State) -> Member {
+        Member { name, created, state, is_configured: false, is_outdated: false }
+    }
 }
 
 /// What a claim is to its pool.
@@ -108,6 +119,8 @@ struct Size {
     max: i32,
 }
 
+/// A stopped spare of a pool without a maximum lifetime is replaced after this.
+const SPARES_LAST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The longest value of a label, and the longest name of a claim that is also the name of its host.
 const LONGEST: usize = 63;
 
@@ -128,7 +141,9 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     let of = |wanted: fn(&State) -> bool| members.iter().filter(move |member| wanted(&member.state));
     let names = |members: &[&Member]| members.iter().map(|member| member.name.clone()).collect::<Vec<Name>>();
     let active: Vec<&Member> = of(|state| matches!(state, State::Starting | State::Idle(_) | State::Busy)).collect();
-    let standby: Vec<&Member> = of(|state| matches!(state, State::Standby)).collect();
+    let mut standby: Vec<&Member> = of(|state| matches!(state, State::Standby)).collect();
+    // Those that only have to be started first, then the oldest.
+    standby.sort_by_key(|member| (!member.is_configured, member.is_outdated, member.created, member.name.clone()));
     let ready = of(|state| matches!(state, State::Idle(_) | State::Busy)).count();
     let terminating = terminating(members);
     let (size, schedule_wake) = size(observed);
@@ -144,19 +159,24 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
     };
     let mut failed: Vec<&Member> = of(|state| matches!(state, State::Failed)).collect();
     failed.sort_by_key(|member| (std::cmp::Reverse(member.created), member.name.clone()));
-    let kept = if is_deleting { 0 } else { usize::try_from(pool.spec.keep_failed).unwrap_or_default() };
+    let number = |count: i32| usize::try_from(count).unwrap_or_default();
+    // The machines of failed claims use the quota, too: fewer are kept if their places are wanted.
+    let quota = by_quota(&pool.spec, observed.size).map_or(usize::MAX, number);
+    let wanted = number(size.desired).saturating_add(number(pool.spec.scaling.spares.stopped)).min(number(size.max));
+    let used = wanted.max(active.len() + standby.len() + terminating);
+    let kept = if is_deleting { 0 } else { number(pool.spec.keep_failed).min(quota.saturating_sub(used)) };
     decision.delete.extend(names(failed.get(kept..).unwrap_or_default()));
+    let places = number(size.max).min(quota.saturating_sub(failed.len()));
     let count = i32::try_from(active.len()).unwrap_or(i32::MAX);
     let mut surplus_since = None;
     if is_deleting {
         decision.delete.extend(names(&standby));
         decision.drain.extend(names(&active));
     } else if count < size.desired {
-        let missing = usize::try_from(size.desired - count).unwrap_or_default();
-        let most = usize::try_from(size.max).unwrap_or_default();
-        let startable = most.saturating_sub(active.len() + terminating).min(missing);
+        let missing = number(size.desired - count);
+        let startable = number(size.max).saturating_sub(active.len() + terminating).min(missing);
         decision.start = names(&standby[..startable.min(standby.len())]);
-        let room = most.saturating_sub(active.len() + standby.len() + terminating);
+        let room = places.saturating_sub(active.len() + standby.len() + terminating);
         let more = (missing - decision.start.len()).min(room);
         match observed.held() {
             None => decision.create = more,
@@ -164,29 +184,54 @@ pub fn decide(observed: &Observed<'_>) -> Decision {
         }
     } else {
         let delay = duration(Some(&pool.spec.scaling.scale_down_delay)).unwrap_or_default();
-        let surplus = usize::try_from(count - size.desired).unwrap_or_default();
+        let surplus = number(count - size.desired);
         let since = (surplus > 0).then(|| pool.status.surplus_since.as_ref().and_then(read).unwrap_or(now.wall));
         surplus_since = since;
         let is_over = since.is_some_and(|since| change::now::later(since, delay) <= now.wall);
         let mut idle: Vec<&Member> = active.iter().filter(|member| member.state != State::Busy).copied().collect();
-        // Those that are not ready yet first, then the oldest.
-        idle.sort_by_key(|member| (matches!(member.state, State::Idle(_)), member.created, member.name.clone()));
+        // Those that are not ready yet first, then those that are outdated, then the oldest.
+        idle.sort_by_key(|member| {
+            (matches!(member.state, State::Idle(_)), !member.is_outdated, member.created, member.name.clone())
+        });
         if is_over {
             decision.drain = names(&idle[..surplus.min(idle.len())]);
         } else if let Some(since) = since {
             decision.wake = earliest(decision.wake, Some(now.moment_of(change::now::later(since, delay))));
         }
-        let at_least = usize::try_from(size.desired).unwrap_or_default();
-        let spare = active.len().saturating_sub(decision.drain.len()).saturating_sub(at_least);
+        let spare = active.len().saturating_sub(decision.drain.len()).saturating_sub(number(size.desired));
         expire_idle(observed, &idle, spare, &mut decision);
     }
+    let mut lacks_spares = false;
     if !is_deleting {
-        size_standby(observed, &standby, size, (active.len(), terminating), &mut decision);
+        let room = Room { most: number(size.max), places, active: active.len(), terminating };
+        lacks_spares = size_standby(observed, &standby, room, &mut decision);
+        replace(observed, active.len() + standby.len(), &mut decision);
     }
     time_out_jobs(observed, &mut decision);
-    let total = i32::try_from(active.len() + standby.len()).unwrap_or(i32::MAX);
-    decision.status = status(observed, size, total, ready, failed.len().min(kept), surplus_since);
+    let counts = Counts { active: count, standby: standby.len(), ready, failed: failed.len().min(kept), lacks_spares };
+    decision.status = status(observed, size, counts, surplus_since);
     decision
+}
+
+/// How many claims there are.
+#[derive(Clone, Copy)]
+struct Counts {
+    active: i32,
+    standby: usize,
+    ready: usize,
+    failed: usize,
+    /// Whether spares are missing for which there is room.
+    lacks_spares: bool,
+}
+
+/// What spares have to share.
+#[derive(Clone, Copy)]
+struct Room {
+    most: usize,
+    /// How many of those the machines of failed claims leave.
+    places: usize,
+    active: usize,
+    terminating: usize,
 }
 
 /// How many claims are being deleted or drained: their machines count until they are gone, however long that takes.
@@ -210,23 +255,63 @@ fn expire_idle(observed: &Observed<'_>, idle: &[&Member], spare: usize, decision
     }
 }
 
-/// Claims whose machines wait: as many as are wanted, and together with those that run not more than the maximum.
-fn size_standby(
-    observed: &Observed<'_>,
-    standby: &[&Member],
-    size: Size,
-    (active, terminating): (usize, usize),
-    decision: &mut Decision,
-) {
-    let running = active + decision.start.len() + decision.create;
-    let room = usize::try_from(size.max).unwrap_or_default().saturating_sub(running);
+/// Claims whose machines wait: as many as are wanted, and together with those that run not more than the maximum. Whether some are missing.
+fn size_standby(observed: &Observed<'_>, standby: &[&Member], places: Room, decision: &mut Decision) -> bool {
+    let running = places.active + decision.start.len() + decision.create;
+    let room = places.most.saturating_sub(running);
     let wanted = usize::try_from(observed.pool.spec.scaling.spares.stopped).unwrap_or_default().min(room);
     let there = standby.len().saturating_sub(decision.start.len());
-    if there < wanted && observed.held().is_none() {
-        decision.create_standby = (wanted - there).min(room.saturating_sub(there + terminating));
+    let free = places.places.saturating_sub(running + there + places.terminating);
+    let missing = wanted.saturating_sub(there).min(free);
+    match observed.held() {
+        None => decision.create_standby = missing,
+        Some(hold) if missing > 0 => decision.wake = earliest(decision.wake, Some(hold.until)),
+        Some(_) => {}
     }
     let surplus = there.saturating_sub(wanted);
     decision.delete.extend(standby.iter().rev().take(surplus).map(|member| member.name.clone()));
+    missing > 0
+}
+
+/// Idle machines and stopped spares that are outdated, and stopped spares that are too old, give way to others. Not more than a quarter of all
+/// machines, but always one, is on its way at a time, so that a template that does not work empties no pool.
+fn replace(observed: &Observed<'_>, there: usize, decision: &mut Decision) {
+    if observed.held().is_some() {
+        return;
+    }
+    let now = observed.now;
+    let most = duration(observed.pool.spec.lifecycle.max_lifetime.as_ref()).unwrap_or(SPARES_LAST);
+    let mut unfit: Vec<&Member> = Vec::new();
+    for member in observed.members {
+        let is_over = match member.state {
+            State::Standby => {
+                let end = change::now::later(member.created, most);
+                if end > now.wall {
+                    decision.wake = earliest(decision.wake, Some(now.moment_of(end)));
+                }
+                end <= now.wall
+            }
+            State::Idle(_) => false,
+            _ => continue,
+        };
+        let is_chosen =
+            [&decision.start, &decision.drain, &decision.delete].iter().any(|all| all.contains(&member.name));
+        if (is_over || member.is_outdated) && !is_chosen {
+            unfit.push(member);
+        }
+    }
+    let is_on_its_way = |member: &&Member| match member.state {
+        State::Starting | State::Draining(_) | State::Ending => true,
+        State::Standby => !member.is_configured,
+        State::Idle(_) | State::Busy | State::Failed => false,
+    };
+    let chosen = decision.create + decision.create_standby + decision.start.len() + decision.drain.len();
+    let on_their_way = observed.members.iter().filter(is_on_its_way).count() + chosen;
+    unfit.sort_by_key(|member| (member.created, member.name.clone()));
+    for member in unfit.into_iter().take((there / 4).max(1).saturating_sub(on_their_way)) {
+        let ends = if member.state == State::Standby { &mut decision.delete } else { &mut decision.drain };
+        ends.push(member.name.clone());
+    }
 }
 
 /// Drained machines that are busy for too long.
@@ -244,15 +329,16 @@ fn time_out_jobs(observed: &Observed<'_>, decision: &mut Decision) {
 
 /// How many machines a pool may have: its maximum, and what its quota allows of this many CPUs and so much memory each.
 pub fn maximum(spec: &RunnerPoolSpec, size: Option<(u32, u64)>) -> i32 {
-    let mut max = spec.scaling.max_replicas.max(0);
-    if let (Some(quota), Some((cpus, memory))) = (&spec.quota, size) {
-        let by_cpu = quota.cpu.map(|allowed| u64::from(allowed) / u64::from(cpus.max(1)));
-        let by_memory = quota.memory.as_ref().and_then(api::fleet::Quantity::bytes).map(|all| all / memory.max(1));
-        for allowed in [by_cpu, by_memory].into_iter().flatten() {
-            max = max.min(i32::try_from(allowed).unwrap_or(i32::MAX));
-        }
-    }
-    max
+    let max = spec.scaling.max_replicas.max(0);
+    by_quota(spec, size).map_or(max, |allowed| max.min(allowed))
+}
+
+/// How many machines a quota allows.
+fn by_quota(spec: &RunnerPoolSpec, size: Option<(u32, u64)>) -> Option<i32> {
+    let (quota, (cpus, memory)) = (spec.quota.as_ref()?, size?);
+    let by_cpu = quota.cpu.map(|allowed| u64::from(allowed) / u64::from(cpus.max(1)));
+    let by_memory = quota.memory.as_ref().and_then(api::fleet::Quantity::bytes).map(|all| all / memory.max(1));
+    by_cpu.into_iter().chain(by_memory).min().map(|allowed| i32::try_from(allowed).unwrap_or(i32::MAX))
 }
 
 /// How many machines are to run: demand and spares, at least the minimum of the hour, at most the maximum and the quota.
@@ -267,19 +353,14 @@ fn size(observed: &Observed<'_>) -> (Size, Option<Moment>) {
     (Size { desired, min, max }, wake)
 }
 
-fn status(
-    observed: &Observed<'_>,
-    size: Size,
-    total: i32,
-    ready: usize,
-    failed: usize,
-    surplus_since: Option<Timestamp>,
-) -> RunnerPoolStatus {
+fn status(observed: &Observed<'_>, size: Size, counts: Counts, surplus_since: Option<Timestamp>) -> RunnerPoolStatus {
     let Observed { pool, members, now, .. } = observed;
+    let Counts { active, standby, ready, failed, lacks_spares } = counts;
+    let total = active.saturating_add(i32::try_from(standby).unwrap_or(i32::MAX));
     let ready = i32::try_from(ready).unwrap_or(i32::MAX);
     let is_ready = ready >= size.min;
     let message = format!("{ready} of {} machines are ready", size.desired);
-    let scaling = match total.cmp(&size.desired) {
+    let scaling = match active.cmp(&size.desired) {
         std::cmp::Ordering::Less => ("DemandIncreased", true),
         std::cmp::Ordering::Equal => ("AsWanted", false),
         std::cmp::Ordering::Greater => ("Surplus", surplus_since.is_some()),
@@ -294,6 +375,9 @@ fn status(
         ),
         ("DemandIncreased", _) if let Some(hold) = observed.held() => {
             ((hold.reason, true), format!("{} machines are wanted; {}", size.desired, hold.message))
+        }
+        _ if lacks_spares && let Some(hold) = observed.held() => {
+            ((hold.reason, true), format!("stopped spares are missing; {}", hold.message))
         }
         scaling => (scaling, format!("{} machines are wanted", size.desired)),
     };

@@ -38,20 +38,22 @@ fn pool(min_replicas: i32, max_replicas: i32) -> Pool {
     }
 }
 
-/// Members from characters: s starting, i idle, b busy, w standby, d draining, f failed, e ending.
+/// Members from characters: s starting, i idle, b busy, w standby, p standby that is not configured yet, d draining, f failed, e ending; those in
+/// capitals are outdated.
 fn members(states: &str) -> Vec<Member> {
-    let member = |(number, letter): (usize, char)| Member {
-        name: Name::new("ci", &format!("{letter}{number}")),
-        created: at(number as u64).wall,
-        state: match letter {
+    let member = |(number, letter): (usize, char)| {
+        let state = match letter.to_ascii_lowercase() {
             's' => State::Starting,
             'i' => State::Idle(at(10).wall),
             'b' => State::Busy,
-            'w' => State::Standby,
+            'w' | 'p' => State::Standby,
             'd' => State::Draining(at(10).wall),
             'f' => State::Failed,
             _ => State::Ending,
-        },
+        };
+        let name = Name::new("ci", &format!("{letter}{number}"));
+        let (is_configured, is_outdated) = (!"sp".contains(letter), letter.is_ascii_uppercase());
+        Member { is_configured, is_outdated, ..Member::new(name, at(number as u64).wall, state) }
     };
     states.chars().enumerate().map(member).collect()
 }
@@ -75,6 +77,91 @@ fn a_pool_that_creates_no_claims_for_a_while_says_why() {
     assert_eq!((held.create, held.wake, scaling.reason.as_str()), (0, Some(until), "ClaimRefused"));
     assert_eq!(scaling.message, "2 machines are wanted; the API server refuses new claims: exceeded quota");
     assert_eq!(of(90).create, 2);
+}
+
+/// Demand takes those that only have to be started.
+#[test]
+fn spares_that_are_configured_are_started_first() {
+    let mut pool = pool(2, 9);
+    pool.spec.scaling.spares.stopped = 4;
+    assert_eq!(names(&decided(&pool, "pwpw", 100).start), ["w1", "w3"]);
+    assert_eq!(names(&decided(&pool, "pWpw", 100).start), ["w3", "W1"], "those of the present template before others");
+}
+
+#[test]
+fn missing_spares_come_when_nothing_holds_them_back_any_more_and_the_pool_says_why_not_yet() {
+    let (until, message) = (at(90).monotonic, "the API server refuses new claims".to_owned());
+    let hold = Hold { until, reason: "ClaimRefused", message };
+    let mut pool = pool(1, 5);
+    pool.spec.scaling.spares.stopped = 2;
+    let members = members("iw");
+    let of =
+        |now: u64| decide(&Observed { pool: &pool, members: &members, size: None, hold: Some(&hold), now: at(now) });
+    let held = of(89);
+    let scaling = held.status.conditions.iter().find(|condition| condition.r#type == "Scaling").unwrap();
+    assert_eq!((held.create_standby, held.wake, scaling.reason.as_str()), (0, Some(until), "ClaimRefused"));
+    assert_eq!(of(90).create_standby, 1);
+}
+
+#[test]
+fn spares_are_no_surplus_and_do_not_hide_what_is_missing() {
+    let mut pool = pool(2, 9);
+    pool.spec.scaling.spares.stopped = 2;
+    let scaling = |states: &str| {
+        let status = decided(&pool, states, 100).status;
+        let found = status.conditions.iter().find(|condition| condition.r#type == "Scaling").unwrap();
+        (found.reason.clone(), status.replicas)
+    };
+    assert_eq!(scaling("iiww"), ("AsWanted".to_owned(), 4));
+    assert_eq!(scaling("iw"), ("DemandIncreased".to_owned(), 2));
+    assert_eq!(scaling("iiiww"), ("Surplus".to_owned(), 5));
+}
+
+#[test]
+fn outdated_machines_are_replaced_a_quarter_at_a_time_and_busy_ones_never() {
+    let mut pool = pool(8, 20);
+    pool.spec.scaling.spares.stopped = 4;
+    let replaced = |states: &str| {
+        let decision = decided(&pool, states, 100);
+        (names(&decision.drain).join(" "), names(&decision.delete).join(" "))
+    };
+    let pair = |drain: &str, delete: &str| (drain.to_owned(), delete.to_owned());
+    assert_eq!(replaced("IIIIIIIIWWWW"), pair("I0 I1 I2", ""));
+    assert_eq!(replaced("WWWWIIIIIIII"), pair("", "W0 W1 W2"), "the oldest first");
+    assert_eq!(replaced("sIIIIIIIWWWw"), pair("I1 I2", ""), "one is on its way");
+    assert_eq!(replaced("ssIIIIIIdwwp"), pair("", ""), "nor while spares are made");
+    assert_eq!(replaced("BBBBBBBSwwww"), pair("", ""));
+    assert_eq!(replaced("bbbbbbbIwwww"), pair("I7", ""));
+    let alone = super::tests::pool(1, 3);
+    assert_eq!(names(&decided(&alone, "I", 100).drain), ["I0"], "always one");
+}
+
+#[test]
+fn a_stopped_spare_lasts_for_the_maximum_lifetime_or_a_week() {
+    let mut pool = pool(0, 3);
+    pool.spec.scaling.spares.stopped = 1;
+    let week = 7 * 86_400;
+    let fresh = decided(&pool, "w", week - 1);
+    assert_eq!((fresh.delete.len(), fresh.wake), (0, Some(at(week).monotonic)));
+    assert_eq!(names(&decided(&pool, "w", week).delete), ["w0"]);
+    pool.spec.lifecycle.max_lifetime = Some(Span("1h".into()));
+    assert_eq!(names(&decided(&pool, "w", 3_600).delete), ["w0"]);
+}
+
+#[test]
+fn failed_machines_are_a_part_of_the_quota_and_give_way_to_what_is_wanted() {
+    let mut pool = pool(2, 9);
+    pool.spec.quota = Some(Quota { cpu: Some(6), memory: None });
+    let of = |pool: &Pool, states: &str| {
+        let decision = decided(pool, states, 100);
+        (decision.create, names(&decision.delete).join(" "))
+    };
+    assert_eq!(of(&pool, "iff"), (0, "f1".to_owned()), "the quota is for 3, and 2 are wanted");
+    assert_eq!(of(&pool, "ife"), (0, String::new()), "not before it is gone");
+    assert_eq!(of(&pool, "if"), (1, String::new()));
+    pool.spec.quota = Some(Quota { cpu: Some(4), memory: None });
+    assert_eq!(of(&pool, "if"), (0, "f1".to_owned()));
+    assert_eq!(of(&pool, "i"), (1, String::new()));
 }
 
 fn names(names: &[Name]) -> Vec<&str> {
@@ -120,6 +207,84 @@ fn the_size_stays_between_minimum_and_maximum() {
             }
         }
     }
+}
+
+/// All strings of up to so many of these letters; the order makes no difference.
+fn strings(letters: &str, most: usize) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut last = all.clone();
+    for _ in 0..most {
+        let longer = |text: &String| {
+            let from = text.chars().last().and_then(|end| letters.find(end)).unwrap_or_default();
+            letters[from..].chars().map(|letter| format!("{text}{letter}")).collect::<Vec<String>>()
+        };
+        last = last.iter().flat_map(longer).collect();
+        all.extend(last.clone());
+    }
+    all
+}
+
+/// What a decision makes of a pool: how many are active, how many stand by, and how many are on their way out.
+fn after(states: &str, decision: &Decision) -> (usize, usize, usize) {
+    let is = |name: &Name, letters: &str| name.name.chars().next().is_some_and(|letter| letters.contains(letter));
+    let count = |letters: &str| states.chars().filter(|letter| letters.contains(*letter)).count();
+    let ended: Vec<&Name> = decision.drain.iter().chain(&decision.delete).collect();
+    assert_eq!(ended.iter().collect::<std::collections::BTreeSet<_>>().len(), ended.len(), "{states}: one ends twice");
+    assert!(!ended.iter().any(|name| is(name, "bB") || decision.start.contains(name)), "{states}: {decision:?}");
+    let ends = |letters: &str| ended.iter().filter(|name| is(name, letters)).count();
+    let active = count("siIbB") + decision.start.len() + decision.create - ends("siI");
+    let standby = count("wWp") + decision.create_standby - decision.start.len() - ends("wWp");
+    (active, standby, count("de") + ends("siIwWp"))
+}
+
+/// P9, over all small pools with members in every state, one after the other outdated, with spares and a quota.
+#[test]
+fn a_pool_with_members_in_every_state_stays_between_minimum_and_maximum() {
+    let mut cases = 0_u32;
+    for states in strings("biIswWpdef", 4) {
+        for (min, max, wish, stopped, quota) in [0, 1, 3].into_iter().flat_map(|max| {
+            let of = move |min: i32| {
+                [None, Some(2), Some(9)].into_iter().flat_map(move |wish| {
+                    [0, 2].into_iter().flat_map(move |stopped| {
+                        [None, Some(1), Some(2)].into_iter().map(move |quota| (min, max, wish, stopped, quota))
+                    })
+                })
+            };
+            [0, 1, 2].into_iter().filter(move |min| *min <= max).flat_map(of)
+        }) {
+            cases += 1;
+            let mut pool = pool(min, max);
+            pool.spec.replicas = wish;
+            pool.spec.scaling.spares.stopped = stopped;
+            pool.spec.quota = quota.map(|machines: u32| Quota { cpu: Some(2 * machines), memory: None });
+            pool.status.surplus_since = Some(crate::conditions::shown(at(0).wall));
+            let most = quota.map_or(max, |quota| max.min(i32::try_from(quota).unwrap()));
+            let min = min.min(most);
+            let decision = decided(&pool, &states, 1_000);
+            let what = format!("{states:?} min {min} max {most} {wish:?} stopped {stopped}: {decision:?}");
+            let desired = decision.status.desired_replicas.unwrap();
+            assert!((min..=most).contains(&desired), "{what}");
+            let (active, standby, ending) = after(&states, &decision);
+            let number = |count: i32| usize::try_from(count).unwrap();
+            let count = |letters: &str| states.chars().filter(|letter| letters.contains(*letter)).count();
+            let busy = count("bB");
+            assert!(active + standby <= number(most).max(busy), "{what}");
+            assert!(active <= number(desired).max(busy), "{what}");
+            if decision.create + decision.create_standby > 0 {
+                assert!(active + standby + ending <= number(most), "{what}");
+            }
+            // What is drained is replaced when it is gone.
+            let replaced = decision.drain.len().min(1);
+            if count("def") == 0 {
+                assert!(active + replaced >= number(desired), "{what}");
+            }
+            if let Some(quota) = quota.filter(|_| decision.create + decision.create_standby > 0) {
+                // Also those that have failed, and are deleted only now.
+                assert!(active + standby + ending + count("f") <= usize::try_from(quota).unwrap(), "{what}");
+            }
+        }
+    }
+    assert!(cases > 50_000, "{cases}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_clock_that_is_set_ends_no_claim_early_and_keeps_none_longer() {
         let before = world.api.all("MachineClaim");
         assert_eq!(before.len(), 5, "{before:?}");
         world.set_clock(set);
-        world.run_until(560, usual);
+        world.run_until(535, usual);
         assert_eq!(world.api.all("MachineClaim"), before, "nothing has ended, {set}");
         for (_, name) in &before {
             assert_eq!(world.said(name).unwrap().0, "Ready Ready", "{name}");

@@ -12,7 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Vm {
     pub(super) name: String,
     pub(super) node: String,
+    /// Whose it really is.
     pub(super) owner: Option<Owner>,
+    /// Whether its notes say so; somebody may have overwritten them.
+    pub(super) has_record: bool,
+    /// Whether the token may not see it.
+    pub(super) is_hidden: bool,
     pub(super) power: Power,
     pub(super) is_configured: bool,
     /// Whether it has run and was switched off at some time; a late request may have started it again.
@@ -35,6 +40,11 @@ pub(super) struct Vm {
 }
 
 impl Vm {
+    /// Whose it is, as its notes say.
+    pub(super) fn record(&self) -> Option<&Owner> {
+        self.owner.as_ref().filter(|_| self.has_record)
+    }
+
     pub(super) fn switch_off(&mut self) {
         self.has_stopped |= self.power == Power::Running;
         self.power = Power::Stopped;
@@ -86,6 +96,8 @@ impl FakeHypervisor {
             name: name.into(),
             node: node.into(),
             owner,
+            has_record: true,
+            is_hidden: false,
             power: Power::Stopped,
             is_configured: false,
             has_stopped: false,
@@ -108,7 +120,7 @@ impl FakeHypervisor {
             power: vm.power,
             is_template: false,
             lock: None,
-            is_tagged: false,
+            is_tagged: vm.is_configured,
             pool: None,
             cpus: 1,
             memory: vm.memory,
@@ -153,9 +165,10 @@ impl FakeHypervisor {
             }])),
             Operation::Inspect(id) => match self.vms.get(&id.0) {
                 Some(vm) if self.offline.contains(&vm.node) => transient("no route to node"),
+                Some(vm) if vm.is_hidden => Err(Failure::Hidden(id.clone())),
                 Some(vm) => Ok(Answer::Inspected(Some(Box::new(Inspected {
                     seen: FakeHypervisor::seen(vm),
-                    owner: vm.owner.clone(),
+                    owner: vm.record().cloned(),
                     is_configured: vm.is_configured,
                 })))),
                 None => Ok(Answer::Inspected(None)),
@@ -234,8 +247,9 @@ impl FakeHypervisor {
         match self.vms.get_mut(&id.0) {
             None => Err(Failure::Absent(id.clone())),
             Some(vm) if offline.contains(&vm.node) => Err(Failure::Transient("no route to node".into())),
-            Some(vm) if vm.owner.as_ref() != Some(owner) => {
-                Err(Failure::NotOurs { id: id.clone(), found: vm.owner.clone() })
+            Some(vm) if vm.is_hidden => Err(Failure::Hidden(id.clone())),
+            Some(vm) if vm.record() != Some(owner) => {
+                Err(Failure::NotOurs { id: id.clone(), found: vm.record().cloned() })
             }
             Some(vm) => Ok(vm),
         }
@@ -252,7 +266,7 @@ impl FakeHypervisor {
             listed.storages.insert((node.into(), "ceph".into()), storage);
         }
         let hides = random.chance(50);
-        for (id, vm) in &self.vms {
+        for (id, vm) in self.vms.iter().filter(|(_, vm)| !vm.is_hidden) {
             let mut seen = FakeHypervisor::seen(vm);
             if now < vm.stale.0 {
                 seen.power = vm.stale.1;

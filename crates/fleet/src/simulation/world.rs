@@ -1,6 +1,6 @@
 //! Two clusters with an operator each, the hypervisor that they share, the people, and the faults.
 
-use super::api_server::{ApiServer, id, kinds, report};
+use super::api_server::{ApiServer, Id, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
 use super::wording::{shown, written};
@@ -14,7 +14,7 @@ use change::{Moment, Now};
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget, Write, WriteError};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Which faults there are.
@@ -67,8 +67,20 @@ pub(super) struct World {
     sites: Vec<Site>,
     hypervisor: FakeHypervisor,
     concurrency: Concurrency,
+    /// Whether nothing fails any more.
+    is_quiet: bool,
+    /// Whether everybody has deleted everything, too.
     is_calm: bool,
     claims: u64,
+    /// When something last went wrong with a machine, or, under the empty id, with the hypervisor or an operator.
+    troubles: BTreeMap<String, u64>,
+    /// Since when machines have stopped, by id and serial, and since when claims say that theirs runs, by uid.
+    stopped: BTreeMap<(String, u64), u64>,
+    running: BTreeMap<String, u64>,
+    /// Which operator, and which of its processes, was told that a machine is not its, by id and serial, and when.
+    told: BTreeMap<(usize, u64, String, u64), u64>,
+    /// The uids of claims that a person has given up.
+    forced: BTreeSet<String>,
     pub(super) ready: u64,
     broken: Vec<String>,
     steps: u64,
@@ -79,6 +91,9 @@ pub(super) struct World {
 const EPOCH_SECOND: i64 = 1_800_000_000;
 /// So long machines of pools live, in milliseconds.
 const LIFETIME: u64 = 300_000;
+/// A machine that has stopped is gone so soon, and one that is too old is ended, in milliseconds.
+const GONE_WITHIN: u64 = 300_000;
+const ENDED_WITHIN: u64 = 120_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
@@ -94,8 +109,14 @@ impl World {
             sites: Vec::new(),
             hypervisor: FakeHypervisor::default(),
             concurrency: super::concurrency(seed),
+            is_quiet: false,
             is_calm: false,
             claims: 0,
+            troubles: BTreeMap::new(),
+            stopped: BTreeMap::new(),
+            running: BTreeMap::new(),
+            told: BTreeMap::new(),
+            forced: BTreeSet::new(),
             ready: 0,
             broken: Vec::new(),
             steps: 0,
@@ -164,7 +185,7 @@ impl World {
     }
 
     fn fails(&mut self, percent: u64) -> bool {
-        self.faults.is_on && !self.is_calm && self.random.chance(percent)
+        self.faults.is_on && !self.is_quiet && self.random.chance(percent)
     }
 
     pub(super) fn run_for(&mut self, seconds: u64) {
@@ -236,6 +257,10 @@ impl World {
                     self.note(line);
                 }
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
+                if answer.is_err() {
+                    self.trouble_with(&request.operation);
+                }
+                self.tell(site, epoch, &request.operation, &answer);
                 if self.fails(3) {
                     let again = Event::Elsewhere(number, Hypervisor(answer.clone()));
                     self.after(5, 20_000, Action::Deliver(site, epoch, again.into()));
@@ -311,7 +336,7 @@ impl World {
                 let started = self.sites[site].started;
                 let is_of = |vm: &&Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid);
                 // An earlier process has written the times of other machines, perhaps before the clock was set.
-                let is_young = |vm: &Vm| vm.started_at > started && self.now < vm.started_at + LIFETIME;
+                let is_young = |vm: &Vm| vm.started_at > started && self.now < vm.started_at + LIFETIME * 9 / 10;
                 if self.hypervisor.vms.values().filter(is_of).any(is_young) {
                     self.broken
                         .push(format!("claim {name} is said to be too old, and its machine was started just now"));
@@ -325,6 +350,7 @@ impl World {
     /// Sends a request to the hypervisor: it may be lost, late, repeated, or its answer may be lost.
     fn send(&mut self, site: usize, epoch: u64, number: u64, request: Request) {
         let request = Box::new(request);
+        self.check_request(site, epoch, &request.operation);
         let slow = match request.operation {
             Operation::Create(_) => 15_000,
             Operation::Destroy(_) | Operation::Start(_) | Operation::Configure(_) => 3_000,
@@ -333,10 +359,12 @@ impl World {
         let lost = || Event::Elsewhere(number, Hypervisor(Err(Failure::Transient("connection reset".into()))));
         if self.fails(8) {
             // It never arrives.
+            self.trouble_with(&request.operation);
             return self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
         }
         if self.fails(8) {
             // Nobody waits any more when it arrives.
+            self.trouble_with(&request.operation);
             self.after(10, 5_000, Action::Deliver(site, epoch, lost().into()));
             let operate =
                 Action::Operate { site, epoch: u64::MAX, number, request, is_answered: false, is_repeated: false };
@@ -374,6 +402,9 @@ impl World {
             }
             if self.fails(5) { lost } else { answer }
         };
+        if answer.is_err() {
+            self.troubles.insert(String::new(), self.now);
+        }
         self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer).into()));
     }
 
@@ -383,7 +414,7 @@ impl World {
             for (id, vm) in &self.hypervisor.vms {
                 let operator = &self.sites[site].operator;
                 let is_of = |owner: &Owner| owner.uid == *uid && owner.operator == *operator;
-                if vm.owner.as_ref().is_some_and(is_of) && !vm.is_repeated {
+                if vm.owner.as_ref().is_some_and(is_of) && !vm.is_repeated && !self.forced.contains(uid) {
                     self.broken.push(format!("claim {uid} went before its machine {id}"));
                 }
             }
@@ -422,6 +453,7 @@ impl World {
         let now = self.wall();
         self.hypervisor.pass_time(self.now);
         self.after(1_000, 1_000, Action::People);
+        self.check_ends();
         if self.is_calm {
             return;
         }
@@ -447,12 +479,168 @@ impl World {
             if self.random.chance(1) && self.faults.is_on {
                 self.sites[site].api.delete(&claim, now);
             }
+            if self.fails(5) {
+                self.give_up(site, &claim);
+            }
             if self.fails(1) && self.random.chance(60) {
                 self.crash(site);
             }
         }
         self.trouble();
+        self.machines_change();
         self.check_now();
+    }
+
+    /// A person deletes a claim without its machine, which they delete by hand unless the sweep does it.
+    fn give_up(&mut self, site: usize, claim: &Id) {
+        let now = self.now;
+        let Site { api, operator, .. } = &self.sites[site];
+        let Some(object) = api.objects.get(claim).filter(|object| object["metadata"]["deletionTimestamp"].is_string())
+        else {
+            return;
+        };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let is_of = |vm: &Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid && owner.operator == *operator);
+        let found = self.hypervisor.vms.iter().find(|(_, vm)| is_of(vm)).map(|(id, vm)| (id.clone(), vm.started_at));
+        // A request to create it is not on its way any more.
+        let Some((id, _)) = found.filter(|(_, started)| *started > 0 && started + 60_000 < now) else { return };
+        if !self.faults.sweeps {
+            self.hypervisor.vms.remove(&id);
+        }
+        self.note(format!("{now} machine {id} of {uid} is given up"));
+        self.forced.insert(uid);
+        self.sites[site].api.annotate(claim, api::fleet::FORCE_DELETE, Some("true"));
+    }
+
+    /// Somebody overwrites the notes of a machine, or takes the right to see it, and mends that later.
+    fn machines_change(&mut self) {
+        let now = self.now;
+        let foreign = &self.hypervisor.foreign;
+        let ours = self.hypervisor.vms.iter().filter(|(id, vm)| vm.is_configured && !foreign.contains_key(*id));
+        let ours: Vec<String> = ours.map(|(id, _)| id.clone()).collect();
+        for (percent, hides) in [(1, false), (1, true)] {
+            if !self.fails(percent) || ours.is_empty() {
+                continue;
+            }
+            let id = ours[usize::try_from(self.random.below(ours.len() as u64)).unwrap()].clone();
+            let Some(vm) = self.hypervisor.vms.get_mut(&id) else { continue };
+            match hides {
+                // One that was only just made may not be recorded yet.
+                true => vm.is_hidden |= vm.started_at > 0 && vm.started_at + 60_000 < now,
+                false => vm.has_record = false,
+            }
+            self.note(format!("{now} machine {id}: hidden or without its record ({hides})"));
+        }
+        for id in ours {
+            let (seen, restored) = (self.random.chance(10), self.random.chance(2));
+            let Some(vm) = self.hypervisor.vms.get_mut(&id) else { continue };
+            vm.is_hidden &= !seen;
+            vm.has_record |= restored;
+        }
+    }
+
+    /// Nothing fails any more, and everything is as it was.
+    pub(super) fn heal(&mut self) {
+        self.is_quiet = true;
+        self.troubles.insert(String::new(), self.now);
+        self.hypervisor.is_down = false;
+        self.hypervisor.has_no_template = false;
+        self.hypervisor.offline.clear();
+        for vm in self.hypervisor.vms.values_mut() {
+            (vm.is_hidden, vm.has_record) = (false, true);
+        }
+    }
+
+    fn trouble_with(&mut self, operation: &Operation) {
+        let id = operation.machine().map(|id| id.0.clone()).unwrap_or_default();
+        self.troubles.insert(id, self.now);
+    }
+
+    /// Remembers which operator learns that a machine is not its.
+    fn tell(&mut self, site: usize, epoch: u64, operation: &Operation, answer: &Result<Answer, Failure>) {
+        let operator = &self.sites[site].operator;
+        let is_not_its = match answer {
+            Ok(Answer::Inspected(Some(found))) => found.owner.as_ref().is_none_or(|owner| owner.operator != *operator),
+            Err(Failure::NotOurs { .. }) => true,
+            _ => false,
+        };
+        let Some(id) = operation.machine().filter(|_| is_not_its && epoch == self.sites[site].epoch) else { return };
+        if let Some(serial) = self.hypervisor.foreign.get(&id.0) {
+            // The answer is there half a second later at most.
+            self.told.insert((site, epoch, id.0.clone(), *serial), self.now + 500);
+        }
+    }
+
+    /// P26: what is changed is this operator's, as far as it can know.
+    fn check_request(&mut self, site: usize, epoch: u64, operation: &Operation) {
+        let owner = match operation {
+            Operation::Create(blueprint) | Operation::Configure(blueprint) => &blueprint.owner,
+            Operation::Start(target)
+            | Operation::Stop(target)
+            | Operation::Destroy(target)
+            | Operation::RemoveSeed(target) => &target.owner,
+            Operation::Deliver(delivery) => &delivery.target.owner,
+            _ => return,
+        };
+        let operator = &self.sites[site].operator;
+        if owner.operator != *operator {
+            self.broken.push(format!("{operator} changes a machine of {owner:?}"));
+        }
+        // One with an id that is taken is refused, and the list need not show that it is.
+        let Some(id) = operation.machine().filter(|_| !matches!(operation, Operation::Create(_))) else { return };
+        let serial = self.hypervisor.foreign.get(&id.0).copied().unwrap_or_default();
+        let told = self.told.get(&(site, epoch, id.0.clone(), serial));
+        if told.is_some_and(|at| *at < self.now) {
+            let operation = shown(operation);
+            self.broken.push(format!("machine {} is foreign, {operator} was told so, and tries: {operation}", id.0));
+        }
+    }
+
+    /// P10 and P27: while nothing goes wrong, a machine that has stopped is gone within five minutes, and none of a pool is older than it may be.
+    fn check_ends(&mut self) {
+        let now = self.now;
+        for (id, vm) in &self.hypervisor.vms {
+            if vm.is_hidden || !vm.has_record || self.hypervisor.offline.contains(&vm.node) {
+                self.troubles.insert(id.clone(), now);
+            }
+        }
+        if self.hypervisor.is_down {
+            self.troubles.insert(String::new(), now);
+        }
+        let mut stopped = BTreeMap::new();
+        for (id, vm) in self.hypervisor.vms.iter().filter(|(_, vm)| !vm.is_repeated) {
+            let Some(owner) = &vm.owner else { continue };
+            let Some(site) = self.sites.iter().find(|site| site.operator == owner.operator) else { continue };
+            let Some(claim) = site.api.objects.values().find(|object| object["metadata"]["uid"] == json!(owner.uid))
+            else {
+                continue;
+            };
+            // What has failed is kept for people.
+            if claim["status"]["phase"] == "Failed" {
+                continue;
+            }
+            let trouble = |id: &str| self.troubles.get(id).copied().unwrap_or_default();
+            let quiet_since = trouble(id).max(trouble(""));
+            if vm.has_stopped && vm.power == Power::Stopped {
+                let key = (id.clone(), vm.serial);
+                let since = self.stopped.get(&key).copied().unwrap_or(now);
+                if now > since.max(quiet_since) + GONE_WITHIN {
+                    self.broken
+                        .push(format!("machine {id} of {} has stopped at {since} and is there at {now}", owner.claim));
+                }
+                stopped.insert(key, since);
+            }
+            if claim["status"]["startedTime"].is_null() || claim["spec"]["maxLifetime"].is_null() {
+                continue;
+            }
+            let since = *self.running.entry(owner.uid.clone()).or_insert(now);
+            // An earlier process has written the times of other machines, perhaps before the clock was set.
+            let is_of_process = since > site.started + 2_000;
+            if vm.power == Power::Running && is_of_process && now > (since + LIFETIME).max(quiet_since) + ENDED_WITHIN {
+                self.broken.push(format!("machine {id} of {} runs since {since} and still at {now}", owner.claim));
+            }
+        }
+        self.stopped = stopped;
     }
 
     fn trouble(&mut self) {
@@ -523,6 +711,7 @@ impl World {
     /// The process ends at any moment and another one starts; requests on their way arrive all the same.
     fn crash(&mut self, site: usize) {
         self.note(format!("{} site {site}: crash", self.now));
+        self.troubles.insert(String::new(), self.now);
         let config = Config { operator: self.sites[site].operator.clone(), concurrency: self.concurrency };
         let core = Core::new(config, self.time(self.now));
         let found = &mut self.sites[site];
@@ -534,10 +723,8 @@ impl World {
 
     /// Faults end, and everybody deletes what they have.
     pub(super) fn calm_down(&mut self) {
+        self.heal();
         self.is_calm = true;
-        self.hypervisor.is_down = false;
-        self.hypervisor.has_no_template = false;
-        self.hypervisor.offline.clear();
         let (now, keeps) = (self.wall(), self.keeps_hypervisors());
         for site in &mut self.sites {
             for kind in ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"] {

@@ -1,8 +1,8 @@
 //! A machine as a `VirtualMachine` object, and back.
 
 use crate::kubevirt::{NODE, seed};
-use crate::record::{self, Record};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, NodeState, Owner, Power, Seen, Template, TemplateRef};
+use fleet::record::{self, Record};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use serde_json::{Value, json};

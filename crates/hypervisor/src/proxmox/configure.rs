@@ -7,9 +7,9 @@ use crate::proxmox::power::after;
 use crate::proxmox::task::follow;
 use crate::proxmox::trouble::Trouble;
 use crate::proxmox::wire::{Config, as_text, bytes, key, key_number, option, options, tags};
-use crate::record::{self, Record, SeedVolume};
 use crate::seed::{self, Image};
 use fleet::hypervisor::{Blueprint, Failure, MachineId, Network, Seed, Target};
+use fleet::record::{self, Record, SeedVolume};
 use http::Method;
 use serde_json::Value;
 

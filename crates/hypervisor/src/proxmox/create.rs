@@ -5,9 +5,9 @@ use crate::proxmox::client::{Call, Client, Content};
 use crate::proxmox::machine::{Found, find, vmid};
 use crate::proxmox::task::follow;
 use crate::proxmox::trouble::Trouble;
-use crate::record::{self, Record, SeedVolume};
 use crate::seed;
 use fleet::hypervisor::{Blueprint, Failure};
+use fleet::record::{self, Record, SeedVolume};
 use http::Method;
 use serde_json::Value;
 

@@ -6,9 +6,9 @@ use crate::proxmox::machine::{Found, Machine, current_power, find, owned};
 use crate::proxmox::power::{after, ensure_stopped};
 use crate::proxmox::task::follow;
 use crate::proxmox::wire::key_number;
-use crate::record::{Record, SeedVolume};
 use crate::seed;
 use fleet::hypervisor::{Failure, MachineId, Owner, Power, Target};
+use fleet::record::{Record, SeedVolume};
 use http::Method;
 use serde_json::Value;
 

@@ -10,12 +10,12 @@ mod stand_in;
 use super::Proxmox;
 use crate::gate::Gate;
 use crate::provider::Provider;
-use crate::record;
 use crate::settings::Settings;
 use fake::{Shared, State};
 use fleet::hypervisor::{
     Blueprint, Failure, GuestNetwork, MachineId, Network, Owner, Power, Seed, Target, Template, TemplateRef,
 };
+use fleet::record;
 use serde_json::json;
 use server::{Reply, Server, refused};
 use std::sync::Arc;

@@ -153,6 +153,15 @@ impl Journal<Notice> for FleetJournal {
                 let reason = if is_destroyed { "OrphanDestroyed" } else { "OrphanFound" };
                 vec![event(cluster.key(CLUSTER), uid, warning, reason, note)]
             }
+            Notice::Unrecorded { cluster, machine, name } => {
+                let note = format!(
+                    "machine {} ({name}) has the tag or the resource pool of the fleet and no owner record, so that it is left alone: restore the \
+                     record in its notes, take the tag away, or delete it",
+                    machine.0
+                );
+                let uid = reported.clusters.get(&cluster).cloned().unwrap_or_default();
+                vec![event(cluster.key(CLUSTER), uid, warning, "OwnerRecordMissing", note)]
+            }
             Notice::Seed { cluster, volume, uid, is_deleted } => {
                 let what = if is_deleted { "it is deleted" } else { "delete it, or set orphans.policy to Delete" };
                 let line = format!(

@@ -55,7 +55,7 @@ impl World {
                 Some(Phase::Busy(_)) => pool::State::Busy,
                 Some(Phase::Starting) | None => pool::State::Starting,
             };
-            pool::Member { name: claim.name.clone(), created: wall(kept.created), state }
+            pool::Member::new(claim.name.clone(), wall(kept.created), state)
         });
         member.collect()
     }

@@ -1,6 +1,6 @@
 //! The owner record in the description of a machine: one line for people and one line for us.
 
-use fleet::hypervisor::Owner;
+use crate::hypervisor::Owner;
 use serde::{Deserialize, Serialize};
 
 /// What our line begins with.
@@ -85,7 +85,8 @@ pub fn replace(description: &str, record: &Record) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-fn line(record: &Record) -> String {
+/// The line with the record that belongs into the description of its machine.
+pub fn line(record: &Record) -> String {
     format!("{MARKER} {}", encode(record))
 }
 
@@ -102,7 +103,7 @@ pub fn encode(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Record, SeedVolume, describe, parse, replace};
-    use fleet::hypervisor::Owner;
+    use crate::hypervisor::Owner;
 
     fn record() -> Record {
         let owner = Owner { operator: "op-1".into(), claim: "ci/run-7".into(), uid: "0f-1".into() };
