@@ -185,9 +185,22 @@ pub const ADVISOR_APPLY_DURATION: Metric = Metric {
 /// Ignored profiles.
 pub const ADVISOR_IGNORED: Metric = gauge("ignored", PROFILE, "1 if the action of the profile is Ignore, 0 if not");
 
+/// Profiles that wait for a maintenance window.
+pub const ADVISOR_WAITING_FOR_WINDOW: Metric = gauge(
+    "waiting_for_window",
+    PROFILE,
+    "1 while the next item of an approved plan waits for a maintenance window, 0 if not",
+);
+
 /// All of the advisor.
-pub const ADVISOR: [Metric; 5] =
-    [ADVISOR_PHASE, ADVISOR_DRIFT, ADVISOR_WAITING_SINCE, ADVISOR_APPLY_DURATION, ADVISOR_IGNORED];
+pub const ADVISOR: [Metric; 6] = [
+    ADVISOR_PHASE,
+    ADVISOR_DRIFT,
+    ADVISOR_WAITING_SINCE,
+    ADVISOR_WAITING_FOR_WINDOW,
+    ADVISOR_APPLY_DURATION,
+    ADVISOR_IGNORED,
+];
 
 /// Machines.
 pub const FLEET_MACHINES: Metric = gauge(

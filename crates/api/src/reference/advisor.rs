@@ -5,7 +5,7 @@ use super::{EventReason, NOTHING, normal, warning};
 const READ_IT: &str = "`virtpilot plan show NAME`, then `virtpilot approve NAME --digest DIGEST`";
 
 /// Every event that the advisor publishes, all about a VirtPlatformConfig. All but the first are reasons of its conditions, too.
-pub const ADVISOR_EVENTS: [EventReason; 22] = [
+pub const ADVISOR_EVENTS: [EventReason; 23] = [
     normal("ItemApplied", "an item of an approved plan was written; the event is also about its object", NOTHING),
     warning(
         "ItemFailed",
@@ -45,6 +45,11 @@ pub const ADVISOR_EVENTS: [EventReason; 22] = [
         "Waiting",
         "the next item waits for something, such as a pool of nodes that is degraded or updating",
         "repair what is named, or wait",
+    ),
+    normal(
+        "WaitingForWindow",
+        "the next item restarts nodes, and waits for a maintenance window",
+        "wait, or change maintenance-window on the HyperConverged",
     ),
     warning(
         "WaitingForLong",

@@ -2,6 +2,7 @@
 
 use super::register;
 use advisor::Notice;
+use advisor::judge::WAITS_FOR_WINDOW;
 use api::advisor::Phase;
 use api::metric;
 use jiff::Timestamp;
@@ -48,6 +49,7 @@ struct Families {
     phase: Family<InPhase, Gauge>,
     drift: Family<Profile, Gauge>,
     waiting: Family<Profile, Gauge>,
+    window: Family<Profile, Gauge>,
     duration: Family<Profile, Histogram, Durations>,
     ignored: Family<Profile, Gauge>,
     shown: Mutex<HashMap<String, Shown>>,
@@ -93,6 +95,7 @@ impl Families {
             phase: register(registry, &metric::ADVISOR_PHASE, Family::default()),
             drift: register(registry, &metric::ADVISOR_DRIFT, Family::default()),
             waiting: register(registry, &metric::ADVISOR_WAITING_SINCE, Family::default()),
+            window: register(registry, &metric::ADVISOR_WAITING_FOR_WINDOW, Family::default()),
             duration: register(registry, &metric::ADVISOR_APPLY_DURATION, Family::new_with_constructor(Durations)),
             ignored: register(registry, &metric::ADVISOR_IGNORED, Family::default()),
             shown: Mutex::default(),
@@ -100,7 +103,7 @@ impl Families {
         }
     }
 
-    fn show(&self, name: &str, phase: Phase, drifted: usize, since: Timestamp) {
+    fn show(&self, name: &str, phase: Phase, reason: &str, drifted: usize, since: Timestamp) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shown.remove(name);
         let now = Shown::next(before, phase, since);
@@ -112,6 +115,7 @@ impl Families {
         self.phase.get_or_create_owned(&in_phase(phase)).set(1);
         self.drift.get_or_create_owned(&profile).set(i64::try_from(drifted).unwrap_or(i64::MAX));
         self.ignored.get_or_create_owned(&profile).set(i64::from(phase == Phase::Ignored));
+        self.window.get_or_create_owned(&profile).set(i64::from(reason == WAITS_FOR_WINDOW));
         match now.shown_wait() {
             Some(waiting) => {
                 self.waiting.get_or_create_owned(&profile).set(waiting.as_second());
@@ -132,7 +136,7 @@ impl Families {
             self.phase.remove(&InPhase { profile: name.to_owned(), phase: advisor::conditions::name(phase) });
         }
         let profile = Profile { profile: name.to_owned() };
-        for family in [&self.drift, &self.waiting, &self.ignored] {
+        for family in [&self.drift, &self.waiting, &self.window, &self.ignored] {
             family.remove(&profile);
         }
     }
@@ -141,8 +145,8 @@ impl Families {
 impl Profiles {
     pub(super) fn record(&self, notice: &Notice) {
         match notice {
-            Notice::Judged { name, phase, drifted, since, .. } => {
-                self.families.get_or_init(Families::new).show(name, *phase, *drifted, *since);
+            Notice::Judged { name, phase, reason, drifted, since, .. } => {
+                self.families.get_or_init(Families::new).show(name, *phase, reason, *drifted, *since);
             }
             Notice::Withdrawn { name, .. } => {
                 if let Some(families) = self.families.get() {
@@ -217,6 +221,19 @@ mod tests {
         assert!(text.contains("virt_advisor_ignored{profile=\"load\"} 1"), "{text}");
         assert!(text.contains("virt_advisor_drift{profile=\"load\"} 0"), "{text}");
         assert!(text.contains("virt_advisor_phase{profile=\"load\",phase=\"Ignored\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn a_profile_that_waits_for_a_maintenance_window_says_so() {
+        let profiles = Profiles::default();
+        let reported = |reason: &'static str| {
+            let Notice::Judged { name, uid, message, since, .. } = judged(Phase::InProgress, 100) else { panic!() };
+            let (phase, digest, drifted, is_news) = (Phase::InProgress, None, 0, true);
+            profiles.record(&Notice::Judged { name, uid, phase, reason, message, digest, drifted, since, is_news });
+            profiles.text().unwrap()
+        };
+        assert!(reported("WaitingForWindow").contains("virt_advisor_waiting_for_window{profile=\"load\"} 1"));
+        assert!(reported("Applying").contains("virt_advisor_waiting_for_window{profile=\"load\"} 0"));
     }
 
     #[test]
