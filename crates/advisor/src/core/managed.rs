@@ -139,6 +139,8 @@ impl Managed {
         if std::mem::take(&mut self.is_restored) {
             self.memory = Memory::of(&status);
             self.outcomes.clear();
+            // The same generation may be another spec now.
+            self.wants = None;
         }
         if [&self.publishing, &self.unanswered].iter().any(|sent| sent.as_deref() == Some(&status)) {
             self.unanswered = None;
