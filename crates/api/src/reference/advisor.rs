@@ -5,7 +5,7 @@ use super::{EventReason, NOTHING, normal, warning};
 const READ_IT: &str = "`virtpilot plan show NAME`, then `virtpilot approve NAME --digest DIGEST`";
 
 /// Every event that the advisor publishes, all about a VirtPlatformConfig. All but the first are reasons of its conditions, too.
-pub const ADVISOR_EVENTS: [EventReason; 23] = [
+pub const ADVISOR_EVENTS: [EventReason; 24] = [
     normal("ItemApplied", "an item of an approved plan was written; the event is also about its object", NOTHING),
     warning(
         "ItemFailed",
