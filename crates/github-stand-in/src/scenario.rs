@@ -274,11 +274,15 @@ impl StandIn {
         self.budgets.iter().map(|(account, budget)| (account.as_str(), budget.used)).collect()
     }
 
-    /// What nobody may show: all tokens that were handed out, and the configurations of the runners that are registered, with what is in them.
-    pub fn secrets(&self) -> BTreeSet<String> {
-        let configs = self.runners.values().filter_map(|runner| runner.jit.as_deref());
-        let inner = configs.clone().filter_map(secret_of_jit_config);
-        self.tokens.keys().cloned().chain(configs.map(str::to_owned)).chain(inner).collect()
+    /// What nobody may show: all tokens that were handed out.
+    pub fn tokens(&self) -> BTreeSet<String> {
+        self.tokens.keys().cloned().collect()
+    }
+
+    /// The same of the runners that are registered: their configurations, each with the secret that is in it.
+    pub fn jit_configs(&self) -> BTreeMap<String, Option<String>> {
+        let configs = self.runners.values().filter_map(|runner| runner.jit.clone());
+        configs.map(|config| (config.clone(), secret_of_jit_config(&config))).collect()
     }
 
     /// All runners.

@@ -19,7 +19,7 @@ use crate::object::Name;
 use crate::outside::{Ask, Minted, Reply, Request};
 use crate::versions::Outcome;
 use api::fleet::{BootstrapInfo, GuestFailure, MachineClaimStatus, RunnerRecord, Span};
-use bootstrap::{Attestation, Config, EndReason, Secret};
+use bootstrap::{Attestation, Config, EndReason, RefusalReason, Secret};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ const SHORTEST_TOKEN_LIFE: Duration = Duration::from_secs(5 * 60);
 const LEAST_LEFT: Duration = Duration::from_secs(3 * 60);
 /// A runner that is not connected for a day is removed by GitHub, so that its credentials are of no use any more.
 const CREDENTIALS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
+const GUEST_FAILED: &str = "GuestFailed";
 /// So many characters of what a guest says are in the status of its claim.
 const LONGEST_MESSAGE: usize = 1_000;
 
@@ -114,6 +115,16 @@ impl Hosted {
     /// Whether the guest has said that it ends.
     pub(super) fn has_ended(&self) -> bool {
         self.info.as_ref().is_some_and(|info| info.has_ended)
+    }
+
+    /// Its machine has switched itself off. A guest has nobody to tell why before it has its credentials.
+    pub(super) fn note_power_off(&mut self) {
+        let Some(info) = self.info.as_ref().filter(|info| self.said.is_none() && info.granted_time.is_none()) else {
+            return;
+        };
+        let what = if info.nonce.is_none() { "it asked for credentials" } else { "it got its credentials" };
+        let (reason, message) = (GUEST_FAILED.to_owned(), format!("its guest stopped before {what}"));
+        self.said = Some(Box::new(GuestFailure { reason, message }));
     }
 
     /// Whether there is surely no runner.
@@ -396,7 +407,7 @@ impl Core {
                 }
             }
             GuestNotice::TokenReused(_) => self.notify(Notice::TokenReused { claim: name, uid }),
-            GuestNotice::Refused(..) => {}
+            GuestNotice::Refused(_, refused) => self.note_refusal(&name, refused),
             GuestNotice::Ended(end) => {
                 self.note_guest_end(&name, &end);
                 let is_expected = end.reason.is_expected();
@@ -408,15 +419,27 @@ impl Core {
                 if !end.log.trim().is_empty() {
                     message = format!("{message}; the end of its output: {}", end.log.trim());
                 }
-                if let Some(hosted) = self.claims.get_mut(&name).and_then(|managed| managed.runner.as_deref_mut())
-                    && !is_expected
-                {
-                    hosted.said = Some(Box::new(said));
-                    hosted.failure = (!end.ran_job).then(|| end.message.clone());
+                if let Some(hosted) = self.claims.get_mut(&name).and_then(|managed| managed.runner.as_deref_mut()) {
+                    // What the guest itself says counts, whoever else has presented its token.
+                    hosted.said = (!is_expected).then(|| Box::new(said));
+                    if !is_expected {
+                        hosted.failure = (!end.ran_job).then(|| end.message.clone());
+                    }
                 }
                 let reason = reason(end.reason);
                 self.notify(Notice::GuestEnded { claim: name, uid, reason, is_expected, message });
             }
+        }
+    }
+
+    /// A guest whose token is no longer valid powers off without a word. Only who has the token is told that, so that nobody else can
+    /// make a claim look as if its guest had failed.
+    fn note_refusal(&mut self, name: &Name, refused: RefusalReason) {
+        let is_end = matches!(refused, RefusalReason::Expired | RefusalReason::Used);
+        if is_end && let Some(hosted) = self.claims.get_mut(name).and_then(|managed| managed.runner.as_deref_mut()) {
+            let message =
+                format!("{:?} at {:?}: {}", EndReason::StepFailed, bootstrap::Step::Exchange, border::message(refused));
+            hosted.said.get_or_insert_with(|| Box::new(GuestFailure { reason: GUEST_FAILED.to_owned(), message }));
         }
     }
 
@@ -442,6 +465,6 @@ fn reason(reason: EndReason) -> &'static str {
     match reason {
         EndReason::RunnerDeprecated => "RunnerDeprecated",
         _ if reason.is_expected() => "GuestEnded",
-        _ => "GuestFailed",
+        _ => GUEST_FAILED,
     }
 }

@@ -17,6 +17,7 @@ use crate::jobs::redelivery::Redelivery;
 use crate::jobs::runners::{self, Machine, Phase};
 use crate::jobs::settings::{self, Settings};
 use crate::jobs::{Dispatch, JobKey, demand};
+use crate::machine::Sight;
 use crate::object::Name;
 use crate::outside::{Ask, Request};
 use crate::pool::{self, State};
@@ -294,6 +295,7 @@ impl Core {
         let now = self.now.monotonic;
         let Some(managed) = self.claims.get_mut(name) else { return };
         let uid = managed.entry.object.uid.clone();
+        let is_off = managed.has_stopped() && matches!(managed.sight, Sight::Ours { .. });
         let Some(hosted) = managed.runner.as_deref_mut() else { return };
         match order {
             Order::Record(record) => {
@@ -312,6 +314,7 @@ impl Core {
                 match why {
                     runners::Why::JobDone => hosted.note_outcome(Outcome::Worked),
                     runners::Why::NeverOnline => hosted.note_outcome(Outcome::NotStarted),
+                    runners::Why::MachineEnded if is_off => hosted.note_power_off(),
                     _ => {}
                 }
                 if hosted.released.replace(why) != Some(why) {
@@ -363,6 +366,8 @@ impl Core {
         self.due.insert(Due::Claim(claim.clone()));
         if ends
             && let Some(hosted) = self.claims.get_mut(claim).and_then(|managed| managed.runner.as_deref_mut())
+            // Before its runner is removed, GitHub may have given it a job that its guest does not know of yet.
+            && hosted.is_bare()
             && !std::mem::replace(&mut hosted.was_drained, true)
         {
             self.call(Call::Other, Request::Border(Ask::Drain(uid)));

@@ -60,8 +60,9 @@ pub(super) fn gate(observed: &Observed<'_>, draft: Draft) -> Draft {
 /// What its guest said says more than that its machine has stopped.
 fn explained(draft: Draft, failure: Option<(&str, &str)>) -> Draft {
     let Some((reason, said)) = failure else { return draft };
-    let is_end = ["Destroying", "VMShutdownDetected", "RunnerNotStarted", "RunnerOffline", "RunnerRemoved"]
-        .contains(&draft.reason.as_str());
+    let ends =
+        ["Destroying", "VMShutdownDetected", "JobCompleted", "RunnerNotStarted", "RunnerOffline", "RunnerRemoved"];
+    let is_end = ends.contains(&draft.reason.as_str());
     match draft.phase {
         ClaimPhase::Terminating if is_end => Draft { reason: reason.to_owned(), message: said.to_owned(), ..draft },
         ClaimPhase::Failed if !draft.message.contains(said) => {

@@ -36,6 +36,16 @@ pub(super) struct HubJob {
     pub(super) repository: String,
     /// The scale set that it is assigned to.
     pub(super) set: Option<u64>,
+    pub(super) run: u64,
+    pub(super) attempt: u32,
+    /// Whether its machine was lost.
+    pub(super) has_failed: bool,
+}
+
+impl HubJob {
+    pub(super) fn conclusion(&self) -> &'static str {
+        if self.has_failed { "failure" } else { "success" }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +66,9 @@ pub(super) struct Hub {
     pub(super) now: u64,
     pub(super) releases: Releases,
     pub(super) deliveries: Deliveries,
+    /// How many requests it answers in an hour, and how many it has answered in this one.
+    pub(super) limit: Option<u64>,
+    pub(super) window: (u64, u64),
     /// The authorities of its certificate, if those of the system are none.
     pub(super) authorities: Option<String>,
 }
@@ -65,11 +78,37 @@ pub(super) const LABEL: &str = "pve";
 impl Hub {
     pub(super) fn push(&mut self, repository: &str, label: &str, created: Timestamp) -> u64 {
         self.next += 1;
-        let (id, label, repository) = (self.next, label.to_owned(), repository.to_owned());
-        let job = HubJob { runner: None, is_done: false, ends_at: 0, created, runs: 0, label, repository, set: None };
+        let (run, label, repository) = (self.next, label.to_owned(), repository.to_owned());
+        let job = HubJob {
+            runner: None,
+            is_done: false,
+            ends_at: 0,
+            created,
+            runs: 0,
+            label,
+            repository,
+            set: None,
+            run,
+            attempt: 1,
+            has_failed: false,
+        };
+        self.queue(run, job)
+    }
+
+    fn queue(&mut self, id: u64, job: HubJob) -> u64 {
         self.jobs.insert(id, job);
         self.offer(id);
         id
+    }
+
+    /// A person runs a job that has ended again: it is another one, of the same run.
+    pub(super) fn rerun(&mut self, id: u64, created: Timestamp) -> u64 {
+        self.next += 1;
+        let before = self.jobs[&id].clone();
+        let attempt = before.attempt + 1;
+        let job =
+            HubJob { runner: None, is_done: false, runs: 0, set: None, has_failed: false, attempt, created, ..before };
+        self.queue(self.next, job)
     }
 
     /// Gives jobs to runners, and ends those that are due, at this millisecond.
@@ -79,9 +118,9 @@ impl Hub {
         for (id, job) in self.jobs.iter_mut().filter(|(_, job)| !job.is_done) {
             let fits = |runner: &HubRunner| runner.set == job.set && (job.label == LABEL || job.set.is_some());
             if let Some((runner, _)) = &job.runner {
-                let lost = self.runners.get(runner).is_none_or(|found| found.lost_at.is_some_and(|at| at <= now));
-                if job.ends_at <= now || lost {
-                    job.is_done = true;
+                let lost_at = self.runners.get(runner).map_or(Some(0), |found| found.lost_at);
+                if lost_at.unwrap_or(job.ends_at) <= now {
+                    (job.is_done, job.has_failed) = (true, lost_at.is_some());
                     self.runners.remove(runner);
                     changed.push(*id);
                 }
@@ -97,7 +136,9 @@ impl Hub {
                 changed.push(*id);
             }
         }
-        self.runners.retain(|_, runner| runner.job.is_some() || runner.lost_at.is_none_or(|at| now < at));
+        for runner in self.runners.values_mut().filter(|runner| runner.lost_at.is_some_and(|at| at <= now)) {
+            runner.is_online = false;
+        }
         changed.into_iter().for_each(|job| self.tell_set(job));
     }
 
@@ -161,13 +202,25 @@ impl Hub {
         }
     }
 
-    /// The machine of a runner is gone.
+    /// The operator has ended the machine of a runner.
     pub(super) fn lose(&mut self, id: u64, name: &str, at: u64) {
+        if let Some(job) = self.runners.get(&id).and_then(|runner| runner.job).filter(|job| !self.jobs[job].is_done) {
+            self.broken.push(format!("the machine of {name} was ended while job {job} ran on it"));
+        }
+        self.crash(id, at);
+    }
+
+    /// The machine of a runner is gone: its job fails when GitHub sees that, and its registration is left.
+    pub(super) fn crash(&mut self, id: u64, at: u64) {
         if let Some(runner) = self.runners.get_mut(&id) {
-            if let Some(job) = runner.job.filter(|job| !self.jobs[job].is_done) {
-                self.broken.push(format!("the machine of {name} was destroyed while job {job} ran on it"));
-            }
             runner.lost_at.get_or_insert(at);
+        }
+    }
+
+    /// The program of a runner has ended.
+    pub(super) fn disconnect(&mut self, id: u64) {
+        if let Some(runner) = self.runners.get_mut(&id).filter(|runner| runner.job.is_none()) {
+            runner.is_online = false;
         }
     }
 }
@@ -175,13 +228,13 @@ impl Hub {
 fn job(id: u64, job: &HubJob) -> Job {
     Job {
         id: JobId(id),
-        run: id,
-        attempt: 1,
+        run: job.run,
+        attempt: job.attempt.into(),
         repository: RepositoryName { owner: "acme".into(), name: job.repository.clone() },
         name: "build".into(),
         labels: [job.label.clone()].into(),
         status: match (&job.runner, job.is_done) {
-            (_, true) => JobStatus::Completed("success".into()),
+            (_, true) => JobStatus::Completed(job.conclusion().into()),
             (Some(_), false) => JobStatus::InProgress,
             (None, false) => JobStatus::Queued,
         },

@@ -148,10 +148,14 @@ impl Hub {
 
     /// Tells the scale set of a job what became of it.
     pub(super) fn tell_set(&mut self, id: u64) {
-        let Some(HubJob { set: Some(set), runner, is_done, .. }) = self.jobs.get(&id).cloned() else { return };
+        let Some(job) = self.jobs.get(&id).cloned() else { return };
+        let HubJob { set: Some(set), runner, is_done, has_failed, .. } = job else { return };
         let runner = runner.map(|(runner, name)| (RunnerId(runner), name));
         let kind = match (is_done, runner) {
-            (true, runner) => ScaleSetEventKind::Completed("succeeded".into(), runner),
+            (true, runner) => {
+                let result = if has_failed { "failed" } else { "succeeded" };
+                ScaleSetEventKind::Completed(result.into(), runner)
+            }
             (false, Some((runner, name))) => ScaleSetEventKind::Started(runner, name),
             (false, None) => return,
         };
@@ -166,7 +170,7 @@ impl Hub {
             request: id,
             repository: RepositoryName { owner: "acme".into(), name: job.repository.clone() },
             name: "build".into(),
-            run: id,
+            run: job.run,
             labels: [job.label.clone()].into(),
         });
     }

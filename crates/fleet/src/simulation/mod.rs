@@ -4,6 +4,7 @@ mod api_server;
 mod clocks;
 mod credentials;
 mod deliveries;
+mod failures;
 mod hub;
 mod hub_sets;
 mod hypervisor;

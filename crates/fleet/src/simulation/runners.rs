@@ -79,6 +79,22 @@ fn a_runner_is_removed_before_its_machine_and_a_job_that_runs_is_waited_for() {
     assert!(site.api.all("RunnerPool").is_empty());
 }
 
+/// GitHub gives the runner a job while its claim is being deleted, a moment before its guest hears of either.
+#[test]
+fn a_guest_is_asked_to_end_only_when_its_runner_is_removed() {
+    let mut site = Site::new(12);
+    site.webhooks = true;
+    site.pool(&json!({"scaling": {"minReplicas": 1, "maxReplicas": 1}}));
+    site.run_for(59);
+    assert_eq!(counts(&site.status()), [0, 0, 1, 0]);
+    let job = site.push(super::hub::LABEL);
+    let (_, claim) = site.api.all("MachineClaim").into_iter().next().unwrap();
+    site.delete("MachineClaim", &claim);
+    site.run_for(120);
+    assert_eq!(site.hub.broken, [""; 0]);
+    assert!(site.hub.jobs[&job].is_done && !site.hub.jobs[&job].has_failed);
+}
+
 #[test]
 fn a_token_is_useless_after_its_first_use() {
     let mut site = Site::new(4);
@@ -163,6 +179,35 @@ fn jobs_of_an_organisation_are_found_beside_a_pool_of_one_of_its_repositories() 
     assert_eq!(site.left(), [""; 0]);
 }
 
+/// Whoever has stolen the token of a guest that works cannot make its claim look as if it had failed.
+#[test]
+fn a_guest_that_ends_as_it_should_has_not_failed_although_its_token_was_presented_again() {
+    let mut site = Site::new(11);
+    site.webhooks = true;
+    site.pool(&json!({}));
+    site.run_for(5);
+    site.push(super::hub::LABEL);
+    site.run_for(30);
+    assert_eq!(counts(&site.status())[3], 1);
+    let machine = site.hypervisor.vms.keys().next().cloned().unwrap();
+    site.present_token_of(&machine);
+    site.run_for(120);
+    assert_eq!(site.left(), [""; 0]);
+    assert!(site.notices.iter().any(|notice| matches!(notice, Notice::TokenReused { .. })));
+    let reasons = site.reasons();
+    assert!(!reasons.iter().any(|(reason, _)| reason == "GuestFailed"), "{reasons:?}");
+
+    // One whose token somebody else has used first says nothing more.
+    site.push(super::hub::LABEL);
+    site.run_for(4);
+    let machine = site.hypervisor.vms.keys().next().cloned().unwrap();
+    site.present_token_of(&machine);
+    site.run_for(180);
+    let reasons = site.reasons();
+    let expected = "StepFailed at Exchange: the token was used before";
+    assert!(reasons.iter().any(|(_, message)| message.starts_with(expected)), "{reasons:?}");
+}
+
 /// An event that says that a job has ended.
 fn completed(id: u64, repository: &str) -> Facts {
     Facts {
@@ -243,11 +288,11 @@ fn jobs_for_the_machines_of_github_are_not_kept() {
     assert_eq!(site.jobs(), [78], "what asks for a runner of somebody's own is shown, even if no pool has it");
 }
 
-/// Steps before a guest has proved who it is are only seen by the machine that stops.
+/// Before a guest has its credentials it cannot say why it ends: then it is what the operator has seen of it.
 #[test]
 fn a_claim_ends_with_the_reason_that_its_guest_gave_for_every_step() {
-    use Step::{Credentials, Download, Idle, Job, Start, Unpack, Verify};
-    for step in [Download, Verify, Unpack, Credentials, Start, Idle, Job] {
+    use Step::{Configure, Credentials, Download, Exchange, Idle, Job, Start, Unpack, Verify};
+    for step in [Configure, Exchange, Download, Verify, Unpack, Credentials, Start, Idle, Job] {
         let mut site = Site::new(10);
         site.webhooks = true;
         site.fails_at = Some(step);
@@ -256,7 +301,11 @@ fn a_claim_ends_with_the_reason_that_its_guest_gave_for_every_step() {
         site.push(super::hub::LABEL);
         // As long as a job takes: until then GitHub says that its runner is busy.
         site.run_for(90);
-        let expected = format!("StepFailed at {step:?}: the disk is full");
+        let expected = match step {
+            Configure => "its guest stopped before it asked for credentials".to_owned(),
+            Exchange => "StepFailed at Exchange: the token has expired before the machine asked".to_owned(),
+            _ => format!("StepFailed at {step:?}: the disk is full"),
+        };
         let reasons = site.reasons();
         let found = reasons.iter().find(|(reason, _)| reason == "GuestFailed");
         assert!(

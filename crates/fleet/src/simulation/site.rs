@@ -1,26 +1,29 @@
 //! One operator with a pool of runners: its API server, hypervisor, GitHub, border and guests, of which answers get lost and which it survives.
 
 mod answers;
+mod guests;
 mod machines;
+mod troubles;
 
 use super::api_server::{ApiServer, id, kinds, report};
 use super::hub::{Hub, LABEL};
 use super::hub_sets::HubPoll;
 use super::hypervisor::FakeHypervisor;
 use super::random::Random;
-use super::releases::Fault;
-use crate::bootstrap::{Registry, Reply as Bootstrapped};
+use crate::bootstrap::Registry;
 use crate::core::{Concurrency, Config, Core};
 use crate::forge::ScaleSetAsk;
-use crate::hypervisor::Power;
+use crate::forge::budget::{Budget, Limits};
+use crate::hypervisor::Operation;
 use crate::inbox::{Received, Signed};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::{Answer, Ask, Minted, Reply, Request};
 use crate::{bootstrap as border, forge};
-use bootstrap::{Config as GuestConfig, End, EndReason, Exchange, Phase, Report, Secret, Step};
+use bootstrap::{Config as GuestConfig, Step};
 use change::{Moment, Now};
+use guests::Guest;
 use jiff::Timestamp;
 use protocol::{Command, Core as _, Discovered, Event, WatchEvent, WatchTarget};
 use serde_json::{Value, json};
@@ -31,15 +34,6 @@ use std::time::Duration;
 const BOOT: u64 = 8_000;
 const JOB: u64 = 45_000;
 const TICK: u64 = 500;
-
-/// A guest in a machine.
-struct Guest {
-    config: GuestConfig,
-    nonce: String,
-    boots_at: u64,
-    report: Option<(Secret, u64)>,
-    was_busy: bool,
-}
 
 pub(super) struct Site {
     core: Core,
@@ -55,7 +49,10 @@ pub(super) struct Site {
     /// The configuration that each machine would start with.
     seeds: BTreeMap<String, GuestConfig>,
     pub(super) random: Random,
+    /// Whether GitHub and the operator fail.
     pub(super) has_faults: bool,
+    /// Whether the hypervisor, the API server and machines fail, too.
+    pub(super) is_rough: bool,
     pub(super) webhooks: bool,
     pub(super) refuses_logins: bool,
     /// At this step every guest fails.
@@ -70,6 +67,16 @@ pub(super) struct Site {
     watched: BTreeSet<WatchTarget>,
     /// Answers that are late, with the process that asked.
     late: Vec<(u64, u64, u64, Answer)>,
+    /// Requests to the hypervisor that arrive when nobody waits for their answer any more.
+    stray: Vec<(u64, Operation)>,
+    /// What this process knows of GitHub's limit.
+    budget: Budget,
+    /// How often GitHub has refused a request of this process because none was left.
+    refused: u32,
+    /// How many machines have lost their power.
+    pub(super) power_failures: u64,
+    /// The most claims at a time that had not ended or failed.
+    pub(super) most_claims: usize,
     /// Polls of scale sets that wait for their answer, of this process.
     polls: Vec<(u64, HubPoll)>,
     epoch: u64,
@@ -93,6 +100,7 @@ impl Site {
             seeds: BTreeMap::new(),
             random: Random(seed.wrapping_mul(6_271).wrapping_add(3)),
             has_faults: false,
+            is_rough: false,
             webhooks: false,
             refuses_logins: false,
             fails_at: None,
@@ -103,6 +111,11 @@ impl Site {
             followed: 0,
             watched: BTreeSet::new(),
             late: Vec::new(),
+            stray: Vec::new(),
+            budget: Budget::new(Limits::default()),
+            refused: 0,
+            power_failures: 0,
+            most_claims: 0,
             polls: Vec::new(),
             epoch: 0,
             notices: Vec::new(),
@@ -166,6 +179,10 @@ impl Site {
         self.hub.push(repository, LABEL, wall(self.now))
     }
 
+    pub(super) fn rerun(&mut self, job: u64) -> u64 {
+        self.hub.rerun(job, wall(self.now))
+    }
+
     /// Why jobs wait.
     pub(super) fn waits(&self) -> Vec<&'static str> {
         self.core
@@ -186,6 +203,7 @@ impl Site {
         (self.registry, self.is_open) = (Registry::default(), false);
         (self.inbox, self.receiving) = (Vec::new(), None);
         self.polls.clear();
+        (self.budget, self.refused) = (Budget::new(Limits::default()), 0);
         (self.followed, self.watched) = (self.api.log.len(), BTreeSet::new());
         self.handle(vec![Event::Tick]);
     }
@@ -198,6 +216,7 @@ impl Site {
             self.hub.pass_time(self.now, JOB);
             self.send_webhooks();
             self.pass_guests();
+            self.pass_troubles();
             if self.has_faults && self.random.below(240) == 0 {
                 self.crash();
             }
@@ -262,15 +281,15 @@ impl Site {
                 (None, false) => State::Queued,
             };
             let facts = Facts {
-                key: JobKey::Job { id, attempt: 1 },
+                key: JobKey::Job { id, attempt: job.attempt },
                 repository: Repository::new("acme", &job.repository),
-                run: id,
+                run: job.run,
                 name: "build".into(),
                 labels: [job.label.clone()].into(),
                 group: None,
                 state,
                 runner: job.runner.as_ref().map(|(_, name)| name.clone()),
-                conclusion: job.is_done.then(|| "success".to_owned()),
+                conclusion: job.is_done.then(|| job.conclusion().to_owned()),
                 created: Some(job.created),
                 started: None,
                 completed: None,
@@ -286,118 +305,6 @@ impl Site {
     pub(super) fn hear(&mut self, facts: Facts, pools: BTreeSet<Name>) {
         let observation = Observation { source: Source::Webhook, at: wall(self.now), facts };
         self.inbox.push(Received::Job(Box::new(Signed { observation, pools })));
-    }
-
-    /// What guests do.
-    fn pass_guests(&mut self) {
-        let machines: Vec<String> = self.guests.keys().cloned().collect();
-        for machine in machines {
-            let Some(mut guest) = self.guests.remove(&machine) else { continue };
-            let is_on = self.hypervisor.vms.get(&machine).is_some_and(|vm| vm.power == Power::Running);
-            if !is_on {
-                continue;
-            }
-            if guest.boots_at <= self.now && self.is_open && !self.pass_guest(&machine, &mut guest) {
-                if let Some(vm) = self.hypervisor.vms.get_mut(&machine) {
-                    vm.switch_off();
-                }
-                continue;
-            }
-            self.guests.insert(machine, guest);
-        }
-    }
-
-    /// One guest; false if it ends.
-    fn pass_guest(&mut self, machine: &str, guest: &mut Guest) -> bool {
-        let claim = guest.config.claim.clone();
-        let Some((report, runner)) = guest.report.clone() else {
-            // It asks every two seconds.
-            if !self.now.is_multiple_of(2_000) {
-                return true;
-            }
-            let exchange = Exchange {
-                claim,
-                attestation: guest.config.attestation.clone(),
-                nonce: Secret::new(guest.nonce.clone()),
-                version: String::new(),
-            };
-            let answer = self.registry.exchange(&exchange, wall(self.now));
-            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
-            match answer.reply {
-                Bootstrapped::Granted(grant) => {
-                    let runner: u64 = grant.jit_config.expose().trim_start_matches("jit-").parse().unwrap();
-                    let report = grant.report_token;
-                    guest.report = Some((report.clone(), runner));
-                    let fault = self.hub.releases.start(&grant.runner.source);
-                    let starts = self.fails_at.is_none_or(|step| step >= Step::Idle);
-                    if let Some(found) = self.hub.runners.get_mut(&runner).filter(|_| starts) {
-                        found.is_online = matches!(fault, None | Some(Fault::NoJob));
-                        found.gets_no_job = fault.is_some();
-                    }
-                    let reason = match fault {
-                        Some(Fault::NotStarted) => EndReason::StepFailed,
-                        Some(Fault::Refused) => EndReason::RunnerDeprecated,
-                        None | Some(Fault::NoJob | Fault::NeverOnline) => return true,
-                    };
-                    let end = End {
-                        claim: guest.config.claim.clone(),
-                        reason,
-                        step: Step::Start,
-                        message: "the runner has a fault".into(),
-                        ran_job: false,
-                        exit_code: Some(7),
-                        log: String::new(),
-                    };
-                    let answer = self.registry.end(&report, &end);
-                    self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
-                    return false;
-                }
-                Bootstrapped::Refused { refusal, .. } => return refusal.retry_after_seconds.is_some(),
-                Bootstrapped::Accepted(_) => panic!("an exchange is not a report"),
-            }
-        };
-        if let Some(step) = self.fails_at {
-            let message = format!("the disk is full {}", "x".repeat(5_000));
-            let (reason, exit_code, log) = (EndReason::StepFailed, None, String::new());
-            let end = End { claim, reason, step, message, ran_job: step == Step::Job, exit_code, log };
-            let answer = self.registry.end(&report, &end);
-            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
-            return false;
-        }
-        let found = self.hub.runners.get(&runner);
-        let job = found.and_then(|runner| runner.job);
-        let phase = match found.is_some_and(|runner| runner.is_online) {
-            true if job.is_some() => Phase::Running,
-            true => Phase::Idle,
-            false => Phase::Preparing,
-        };
-        let is_gone = found.is_none();
-        let is_news = (job.is_some() && !guest.was_busy) || self.now.is_multiple_of(30_000);
-        guest.was_busy |= job.is_some();
-        if is_gone {
-            let reason = if guest.was_busy { EndReason::JobCompleted } else { EndReason::RunnerExited };
-            let end = End {
-                claim,
-                reason,
-                step: Step::Job,
-                message: "the runner has ended".into(),
-                ran_job: guest.was_busy,
-                exit_code: Some(0),
-                log: String::new(),
-            };
-            let answer = self.registry.end(&report, &end);
-            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
-            return false;
-        }
-        if is_news {
-            let uptime_seconds = (self.now - guest.boots_at) / 1_000;
-            let answer = self.registry.report(&report, &Report { claim: claim.clone(), phase, uptime_seconds });
-            self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
-            if matches!(answer.reply, Bootstrapped::Refused { .. }) {
-                self.hub.broken.push(format!("the guest of machine {machine} of claim {} was refused", claim.name));
-            }
-        }
-        true
     }
 
     fn handle(&mut self, mut events: Vec<Event<Answer>>) {
@@ -455,13 +362,10 @@ impl Site {
                 events.into_iter().map(|event| Event::Watched(target.clone(), event)).collect()
             }
             Command::Write(write) => {
-                let answer = self.api.write(&write, "u", wall(self.now));
+                let answer = self.write(&write);
                 vec![Event::Written(write.key, answer)]
             }
-            Command::Elsewhere(number, Request::Hypervisor(request)) => {
-                let answer = Answer::Hypervisor(self.operate(&request.operation));
-                vec![Event::Elsewhere(number, answer)]
-            }
+            Command::Elsewhere(number, Request::Hypervisor(request)) => self.send(number, &request.operation),
             Command::Elsewhere(number, Request::Forge(request)) => match request.ask {
                 // This repository has no jobs.
                 forge::Ask::ListJobs { .. } if request.address.ends_with("/acme/other") => {
@@ -490,8 +394,13 @@ impl Site {
 
     /// Some requests never arrive, of others the answer is lost, and some answers are late.
     fn ask_hub(&mut self, number: u64, ask: &forge::Ask) -> Vec<Event<Answer>> {
+        let ticket = match self.admit(ask) {
+            Ok(ticket) => ticket,
+            Err(failure) => return vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))],
+        };
         let fails = self.has_faults && *ask != forge::Ask::Check;
         if fails && self.random.chance(8) {
+            self.unmetered(ticket);
             return vec![Event::Elsewhere(number, lost())];
         }
         if let forge::Ask::ScaleSet(ScaleSetAsk::Poll { session, last, capacity }) = ask {
@@ -506,7 +415,14 @@ impl Site {
                 Err(failure) => vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))],
             };
         }
-        let answer = self.hub.carry_out(ask);
+        if let Err(failure) = self.meter(ticket) {
+            return vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))];
+        }
+        let mut answer = self.hub.carry_out(ask);
+        if let (forge::Ask::Check, Ok(forge::Answer::Checked(checked))) = (ask, &mut answer) {
+            (checked.budget, checked.reset) = (self.budget.left(), self.budget.reset());
+            return vec![Event::Elsewhere(number, Answer::Forge(answer))];
+        }
         if *ask == forge::Ask::Check {
             return vec![Event::Elsewhere(number, Answer::Forge(answer))];
         }
@@ -518,11 +434,15 @@ impl Site {
             return vec![Event::Elsewhere(number, lost())];
         }
         if self.has_faults && self.random.chance(20) {
-            let at = self.now + self.random.between(500, 8_000);
-            self.late.push((at, self.epoch, number, Answer::Forge(answer)));
-            return Vec::new();
+            return self.later(number, Answer::Forge(answer));
         }
         vec![Event::Elsewhere(number, Answer::Forge(answer))]
+    }
+
+    fn later(&mut self, number: u64, answer: Answer) -> Vec<Event<Answer>> {
+        let at = self.now + self.random.between(500, 8_000);
+        self.late.push((at, self.epoch, number, answer));
+        Vec::new()
     }
 
     fn ask_border(&mut self, number: u64, ask: Ask) -> Vec<Event<Answer>> {

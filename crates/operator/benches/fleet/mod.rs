@@ -4,6 +4,7 @@
 #[allow(dead_code, unused_imports)]
 #[path = "../../src/fleet/border.rs"]
 pub(crate) mod border;
+pub(crate) mod core;
 #[allow(dead_code, unused_imports)]
 #[path = "../../src/fleet/servers/mod.rs"]
 pub(crate) mod servers;

@@ -211,7 +211,13 @@ impl Fleet {
 
     /// Everything that people can see: objects, events and the log, also in its most detailed form.
     pub(crate) async fn shown(&self) -> String {
-        let mut text = std::fs::read_to_string(&self.log).unwrap();
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        log + &self.shown_objects().await
+    }
+
+    /// The same without the log.
+    pub(crate) async fn shown_objects(&self) -> String {
+        let mut text = String::new();
         for kind in ["HypervisorCluster", "HypervisorMachineTemplate", "MachineClaim", "RunnerPool"] {
             text.push_str(&serde_json::to_string(&self.api(kind).list(&ListParams::default()).await.unwrap()).unwrap());
         }

@@ -38,7 +38,8 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Boots a machine: its guest finds its configuration, which it removes, and another program in place of the power switch.
-    pub(super) fn start(all: &Path, run: Run, config: &Value) -> Result<Machine, UserError> {
+    /// It may have a fault.
+    pub(super) fn start(all: &Path, run: Run, config: &Value, fault: Option<&str>) -> Result<Machine, UserError> {
         let name = format!("{}-{}-{}", run.vmid, run.birth, run.since.as_millis());
         let (folder, memory) = (all.join(&name), shared_memory(all).join(format!("virtpilot-{name}")));
         std::fs::create_dir_all(&folder).map_err(|error| user_error::io("create", &folder, error))?;
@@ -63,6 +64,7 @@ impl Machine {
             )
             .arg("--memory")
             .arg(&memory)
+            .args(fault.iter().flat_map(|fault| ["--fault", fault]))
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(errors)

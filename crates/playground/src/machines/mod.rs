@@ -13,7 +13,7 @@ use crate::proxmox::ProxmoxStandIn;
 use crate::user_error::UserError;
 use image::Image;
 use machine::Machine;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,7 @@ struct Run {
 pub struct Machines {
     image: Image,
     said: Arc<Mutex<String>>,
+    faults: Arc<Mutex<VecDeque<String>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,19 +51,21 @@ impl Machines {
     ) -> Result<Machines, UserError> {
         let image = Image::create(ca, job)?;
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(String::new())));
+        let faults = Arc::new(Mutex::new(VecDeque::new()));
         let room = Room {
             proxmox: proxmox.shared(),
             lost: Box::new(lost),
             folder: image.folder().to_owned(),
             stop: Arc::clone(&stop),
             said: Arc::clone(&said),
+            faults: Arc::clone(&faults),
             machines: BTreeMap::new(),
         };
         let thread = std::thread::Builder::new().name("machines".into()).spawn(move || room.run());
         let thread = thread.map_err(|error| {
             UserError::new("the machines cannot be started", "close other programs and run again").with_source(error)
         })?;
-        Ok(Machines { image, said, stop, thread: Some(thread) })
+        Ok(Machines { image, said, faults, stop, thread: Some(thread) })
     }
 
     /// The archive with the runner, as it is in the image of the machines: its path, and its SHA-256.
@@ -73,6 +76,11 @@ impl Machines {
     /// Everything that guests have written to their consoles.
     pub fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The guests that start next have these faults, one each, as `virtpilot-guest --fault` takes them.
+    pub fn break_next(&self, faults: impl IntoIterator<Item = String>) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).extend(faults);
     }
 
     /// The disks of the machines that are switched on.
@@ -97,6 +105,7 @@ struct Room {
     folder: PathBuf,
     stop: Arc<AtomicBool>,
     said: Arc<Mutex<String>>,
+    faults: Arc<Mutex<VecDeque<String>>>,
     machines: BTreeMap<Run, Machine>,
 }
 
@@ -136,7 +145,11 @@ impl Room {
                 }
                 continue;
             }
-            match config.map(|config| Machine::start(&self.folder, run, &config)) {
+            let start = |config| {
+                let fault = self.faults.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                Machine::start(&self.folder, run, &config, fault.as_deref())
+            };
+            match config.map(start) {
                 Some(Ok(machine)) => drop(self.machines.insert(run, machine)),
                 Some(Err(error)) => self.say(run, &error.to_string()),
                 None => {}

@@ -33,6 +33,10 @@ pub async fn run(folder: &Path, job: Duration) -> Result<bool, UserError> {
     for name in files {
         settings.insert(name.to_owned(), STANDARD.encode(read(name)?).into());
     }
+    // Before it logs in: from then on it may get a job, and GitHub has to find out if its machine ends.
+    let id = folder.parent().and_then(Path::parent).unwrap_or(folder).join(RUNNER_ID);
+    let number = own["AgentId"].as_str().unwrap_or_default();
+    std::fs::write(&id, number).map_err(|error| user_error::io("write", &id, error))?;
     let mut github = Server::connect(own["GitHubUrl"].as_str().unwrap_or_default(), &read("ca.pem")?).await?;
     let jit = STANDARD.encode(Value::Object(settings).to_string());
     let (status, started) = github.ask(Method::POST, RUNNERS, json!({"jit": jit})).await?;
@@ -44,8 +48,6 @@ pub async fn run(folder: &Path, job: Duration) -> Result<bool, UserError> {
         return Ok(false);
     }
     let path = format!("{RUNNERS}/{}", started["id"]);
-    let id = folder.parent().and_then(Path::parent).unwrap_or(folder).join(RUNNER_ID);
-    std::fs::write(&id, started["id"].to_string()).map_err(|error| user_error::io("write", &id, error))?;
     println!("\n√ Connected to GitHub\n\nListening for Jobs");
     // A machine that loses its power takes the runner with it.
     while getppid() == guest {

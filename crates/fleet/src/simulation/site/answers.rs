@@ -1,8 +1,9 @@
 //! What is asked of a site after a while.
 
-use super::Site;
+use super::{Site, wall};
+use crate::inbox::Received;
 use crate::simulation::api_server::id;
-use bootstrap::Attestation;
+use bootstrap::{Attestation, Exchange, Secret};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -32,6 +33,14 @@ impl Site {
         ready.map(|condition| (text(&condition["reason"]), text(&condition["message"]))).collect()
     }
 
+    /// A person deletes the claims that have failed.
+    pub(in crate::simulation) fn delete_failed_claims(&mut self) {
+        let all = self.api.objects.iter();
+        let failed = all.filter(|(key, object)| key.0 == "MachineClaim" && object["status"]["phase"] == "Failed");
+        let failed: Vec<String> = failed.map(|(key, _)| key.2.clone()).collect();
+        failed.iter().for_each(|name| self.delete("MachineClaim", name));
+    }
+
     /// The ids of the jobs that are known.
     pub(in crate::simulation) fn jobs(&self) -> Vec<u64> {
         let all = self.core.jobs().flat_map(|(_, dispatch)| dispatch.table().all());
@@ -47,6 +56,16 @@ impl Site {
     pub(in crate::simulation) fn shows_a_token(&self) -> bool {
         let all: String = self.api.log.iter().map(|(_, _, object)| format!("{object:?}")).collect();
         self.tokens.iter().any(|token| all.contains(token)) || all.contains("jit-")
+    }
+
+    /// A thief presents the token of a machine's guest.
+    pub(in crate::simulation) fn present_token_of(&mut self, machine: &str) {
+        let config = &self.seeds[machine];
+        let (claim, attestation) = (config.claim.clone(), config.attestation.clone());
+        let nonce = Secret::new("a thief's nonce of some length".repeat(2));
+        let answer =
+            self.registry.exchange(&Exchange { claim, attestation, nonce, version: String::new() }, wall(self.now));
+        self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
     }
 
     /// The token of a machine's guest.

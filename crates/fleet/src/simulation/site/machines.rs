@@ -6,32 +6,41 @@ use serde_json::Value;
 
 impl Site {
     pub(super) fn operate(&mut self, operation: &Operation) -> Result<hypervisor::Answer, hypervisor::Failure> {
-        if let Operation::Destroy(target) = operation
-            && let Some(guest) = self.guests.remove(&target.id.0)
-            && let Some((_, runner)) = guest.report
-        {
-            self.hub.lose(runner, &target.id.0, self.now + 60_000);
-        }
-        if let Operation::Configure(blueprint) = operation {
-            let text = blueprint.seed.as_ref().map(|seed| seed.files["user-data"].clone()).unwrap_or_default();
-            let data: Value = serde_saphyr::from_str(&text).unwrap_or_default();
-            let files = data["write_files"].as_array().into_iter().flatten();
-            let found = files.clone().find(|file| file["path"] == "/etc/virtpilot/guest.json");
-            let config = found.and_then(|file| serde_json::from_str(file["content"].as_str().unwrap_or_default()).ok());
-            if let Some(config) = config {
-                self.seeds.insert(blueprint.id.0.clone(), config);
+        let answer = self.hypervisor.carry_out(operation, self.now, &mut self.random)?;
+        match operation {
+            Operation::Destroy(target) => {
+                if let Some(guest) = self.guests.remove(&target.id.0) {
+                    self.power_lost(&target.id.0, &guest);
+                }
             }
+            Operation::Configure(blueprint) => {
+                let text = blueprint.seed.as_ref().map(|seed| seed.files["user-data"].clone()).unwrap_or_default();
+                let data: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+                let files = data["write_files"].as_array().into_iter().flatten();
+                let found = files.clone().find(|file| file["path"] == "/etc/virtpilot/guest.json");
+                let config = found.and_then(|file| serde_json::from_str(file["content"].as_str()?).ok());
+                if let Some(config) = config {
+                    self.seeds.insert(blueprint.id.0.clone(), config);
+                }
+            }
+            Operation::Start(target) => {
+                if let Some(config) = self.seeds.get(&target.id.0).cloned()
+                    && !self.guests.contains_key(&target.id.0)
+                {
+                    let nonce = format!("{:0>40}", self.now);
+                    let guest = Guest { config, nonce, boots_at: self.now + BOOT, report: None, was_busy: false };
+                    self.guests.insert(target.id.0.clone(), guest);
+                }
+            }
+            _ => {}
         }
-        let answer = self.hypervisor.carry_out(operation, self.now, &mut self.random);
-        if let (Operation::Start(target), Ok(_)) = (operation, &answer)
-            && let Some(config) = self.seeds.get(&target.id.0)
-            && !self.guests.contains_key(&target.id.0)
-        {
-            let nonce = format!("{:0>40}", self.now);
-            let guest =
-                Guest { config: config.clone(), nonce, boots_at: self.now + BOOT, report: None, was_busy: false };
-            self.guests.insert(target.id.0.clone(), guest);
+        Ok(answer)
+    }
+
+    /// The operator has taken the power away from a guest.
+    pub(super) fn power_lost(&mut self, machine: &str, guest: &Guest) {
+        if let Some((_, runner)) = guest.report {
+            self.hub.lose(runner, machine, self.now + 60_000);
         }
-        answer
     }
 }
