@@ -58,6 +58,12 @@ pub(super) struct Site {
     pub(super) has_faults: bool,
     pub(super) webhooks: bool,
     pub(super) refuses_logins: bool,
+    /// Pools whose every request is refused.
+    pub(super) refused: BTreeSet<&'static str>,
+    /// Whether jobs say in the name of their guests that the runner was refused.
+    pub(super) has_liars: bool,
+    /// What was asked, at which address.
+    pub(super) asked: Vec<(String, forge::Ask)>,
     /// At this step every guest fails.
     pub(super) fails_at: Option<Step>,
     /// Whether no webhook arrives.
@@ -95,6 +101,9 @@ impl Site {
             has_faults: false,
             webhooks: false,
             refuses_logins: false,
+            refused: BTreeSet::new(),
+            has_liars: false,
+            asked: Vec::new(),
             fails_at: None,
             is_unreachable: false,
             announced: BTreeSet::new(),
@@ -372,6 +381,10 @@ impl Site {
             false => Phase::Preparing,
         };
         let is_gone = found.is_none();
+        if self.has_liars && guest.was_busy && job.is_some() {
+            self.lie(claim, &report, runner);
+            return false;
+        }
         let is_news = (job.is_some() && !guest.was_busy) || self.now.is_multiple_of(30_000);
         guest.was_busy |= job.is_some();
         if is_gone {
@@ -469,12 +482,14 @@ impl Site {
                     let none = forge::Jobs { read, ..forge::Jobs::default() };
                     vec![Event::Elsewhere(number, Answer::Forge(Ok(forge::Answer::Jobs(none))))]
                 }
-                forge::Ask::Check if self.refuses_logins => {
-                    let failure =
-                        forge::Failure::Configuration { message: "bad credentials".into(), remedy: "".into() };
-                    vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))]
+                forge::Ask::Check if self.refuses_logins => vec![Event::Elsewhere(number, refused())],
+                _ if self.refused.contains(request.forge.name.as_str()) => {
+                    vec![Event::Elsewhere(number, refused())]
                 }
-                ask => self.ask_hub(number, &ask),
+                ask => {
+                    self.asked.push((request.address, ask.clone()));
+                    self.ask_hub(number, &ask)
+                }
             },
             Command::Elsewhere(number, Request::ForgetForge(_)) => {
                 vec![Event::Elsewhere(number, Answer::Border(Reply::Done))]
@@ -561,6 +576,11 @@ impl Site {
         };
         vec![Event::Elsewhere(number, Answer::Border(reply))]
     }
+}
+
+fn refused() -> Answer {
+    let (message, remedy) = ("bad credentials".into(), String::new());
+    Answer::Forge(Err(forge::Failure::Configuration { message, remedy }))
 }
 
 fn lost() -> Answer {

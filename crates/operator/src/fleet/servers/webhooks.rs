@@ -7,15 +7,16 @@ use crate::fleet::border::Border;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use fleet::forge::Hidden;
 use fleet::inbox::Signed;
-use fleet::jobs::Observation;
-use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict, signers};
+use fleet::jobs::webhook::{Checked, Delivery, LARGEST, Receiver, Refusal, Verdict, check};
 use fleet::object::Name;
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use runtime::bounded::{Ended, Memory, Service, read};
+use runtime::bounded::{Ended, Held, Memory, Service, read};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Where GitHub delivers.
 pub(super) const PATH: &str = "/webhooks/github";
@@ -23,6 +24,8 @@ pub(super) const PATH: &str = "/webhooks/github";
 const BODY: Duration = Duration::from_secs(8);
 /// The bodies of all webhooks that are being received. One has about 20 kB.
 const MEMORY: usize = 16 << 20;
+/// So many bodies are checked at a time. Anybody can send some, and each is read once for every secret.
+const CHECKS: usize = 2;
 /// The pause that a proxy or a script is asked for.
 const PAUSE: u64 = 5;
 
@@ -32,6 +35,7 @@ pub(super) struct Webhooks {
     leader: Option<Arc<Leader>>,
     receiver: Mutex<Receiver>,
     memory: Memory,
+    checks: Semaphore,
     /// How long a body may take.
     pub(super) within: Duration,
     count: Count,
@@ -39,7 +43,8 @@ pub(super) struct Webhooks {
 
 impl Webhooks {
     pub(super) fn new(border: Arc<Border>, leader: Option<Arc<Leader>>, count: Count) -> Webhooks {
-        Webhooks { border, leader, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
+        let (receiver, memory, checks) = (Mutex::default(), Memory::new(MEMORY), Semaphore::new(CHECKS));
+        Webhooks { border, leader, receiver, memory, checks, within: BODY, count }
     }
 
     /// What is refused without its body: why in one word, and the answer.
@@ -62,15 +67,32 @@ impl Webhooks {
     }
 
     /// Judges a webhook, and passes on what it says.
-    fn take(&self, delivery: &Delivery<'_>) -> (&'static str, Reply) {
-        let known = self.border.webhook_secrets();
-        let secrets: Vec<&[u8]> = known.iter().map(|(_, secret)| secret.expose().as_bytes()).collect();
-        let receive = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = receive().receive(delivery, &secrets, Timestamp::now());
+    async fn take(&self, headers: HeaderMap, held: Held) -> (&'static str, Reply) {
+        let known = by_secret(self.border.webhook_secrets());
+        // What is checked keeps no other connection waiting, and no lock.
+        let Ok(permit) = self.checks.acquire().await else { return not_taken("behind") };
+        let checking = tokio::task::spawn_blocking(move || {
+            let secrets: Vec<&[u8]> = known.keys().map(|secret| secret.as_bytes()).collect();
+            let checked = check(&delivery(&headers, &held), &secrets, Timestamp::now());
+            let pools = checked.signers.iter().filter_map(|place| known.values().nth(*place));
+            let pools: BTreeSet<Name> = pools.flatten().cloned().collect();
+            (checked, pools)
+        });
+        let checked = checking.await;
+        drop(permit);
+        match checked {
+            Ok((checked, pools)) => self.pass_on(&checked, pools),
+            Err(_) => not_taken("behind"),
+        }
+    }
+
+    fn pass_on(&self, checked: &Checked, pools: BTreeSet<Name>) -> (&'static str, Reply) {
+        let receiver = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = receiver().take(checked);
         if let Verdict::Accepted(observation) = &found
-            && self.border.observed(signed(observation, signers(delivery, &secrets), &known)).is_err()
+            && self.border.observed(Signed { observation: (**observation).clone(), pools }).is_err()
         {
-            receive().forget(delivery);
+            receiver().forget(checked);
             return not_taken("behind");
         }
         (found.reason(), verdict(&found))
@@ -87,12 +109,7 @@ impl Service for Webhooks {
             None => {
                 let (head, body) = request.into_parts();
                 match read(body, LARGEST, self.within, &self.memory).await {
-                    Ok(held) => self.take(&Delivery {
-                        event: value(&head.headers, "x-github-event"),
-                        id: value(&head.headers, "x-github-delivery"),
-                        signature: value(&head.headers, "x-hub-signature-256"),
-                        body: &held.bytes,
-                    }),
+                    Ok(held) => self.take(head.headers, held).await,
                     Err(why) => {
                         let (result, status, line) = unread(why);
                         (result, text(status, line))
@@ -120,10 +137,22 @@ impl Service for Webhooks {
     }
 }
 
-/// What a webhook says, for the pools whose secrets have signed it.
-fn signed(observation: &Observation, signers: Vec<usize>, known: &[(Name, Hidden)]) -> Signed {
-    let pools = signers.into_iter().filter_map(|place| known.get(place)).map(|(pool, _)| pool.clone()).collect();
-    Signed { observation: observation.clone(), pools }
+/// The pools of each secret: many name the same one.
+fn by_secret(known: Vec<(Name, Hidden)>) -> BTreeMap<String, BTreeSet<Name>> {
+    let mut pools: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();
+    for (pool, secret) in known {
+        pools.entry(secret.expose().to_owned()).or_default().insert(pool);
+    }
+    pools
+}
+
+fn delivery<'a>(headers: &'a HeaderMap, held: &'a Held) -> Delivery<'a> {
+    Delivery {
+        event: value(headers, "x-github-event"),
+        id: value(headers, "x-github-delivery"),
+        signature: value(headers, "x-hub-signature-256"),
+        body: &held.bytes,
+    }
 }
 
 fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -166,4 +195,18 @@ fn verdict(verdict: &Verdict) -> Reply {
         },
     };
     text(status, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_secret;
+    use fleet::object::Name;
+
+    #[test]
+    fn a_secret_that_many_pools_name_is_tried_once_for_all_of_them() {
+        let named = |pool: &str, secret: &str| (Name::new("ci", pool), secret.to_owned().into());
+        let found = by_secret(vec![named("a", "x"), named("b", "y"), named("c", "x"), named("a", "x")]);
+        let shown: Vec<(&str, usize)> = found.iter().map(|(secret, pools)| (secret.as_str(), pools.len())).collect();
+        assert_eq!(shown, [("x", 2), ("y", 1)]);
+    }
 }
