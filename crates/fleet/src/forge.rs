@@ -244,6 +244,8 @@ pub enum Answer {
     Jobs(Jobs),
     /// To [`Ask::Job`]: nothing if there is surely no such job.
     Job(Option<Box<Job>>),
+    /// To [`Ask::Job`]: the credentials see the scope, and not the repository.
+    NoRepository,
     /// To [`Ask::FindHook`]: nothing if there is none.
     Hook(Option<Hook>),
     /// To [`Ask::Deliveries`], the newest first.

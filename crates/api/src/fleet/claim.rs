@@ -225,11 +225,27 @@ pub struct RunnerRecord {
     /// The scale set that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_set: Option<u64>,
+    /// Where it is registered, whatever its pool says now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<RunnerScope>,
     /// When it was registered.
     pub registered_time: Time,
     /// When its configuration had reached the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_time: Option<Time>,
+}
+
+/// Where a runner is registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerScope {
+    /// The address of the API.
+    pub server: String,
+    /// The organisation or the user, in lower case; `enterprises/NAME` for an enterprise.
+    pub owner: String,
+    /// The repository, if it is of one repository only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
 }
 
 /// What the guest of a machine has proved. Tokens are recorded by their SHA-256 only, so that an operator that is started again knows them.

@@ -14,7 +14,7 @@ mod versions;
 pub use crate::advisor::{Condition, Time, Truth};
 pub use claim::{
     BootstrapInfo, ClaimPhase, ClaimPower, FailureClass, GuestFailure, LastFailure, MachineClaim, MachineClaimSpec,
-    MachineClaimStatus, NetworkInfo, RunnerRecord, VmRef,
+    MachineClaimStatus, NetworkInfo, RunnerRecord, RunnerScope, VmRef,
 };
 pub use cluster::{
     AvailableResources, Credentials, HypervisorCluster, HypervisorClusterSpec, HypervisorClusterStatus, Limits,

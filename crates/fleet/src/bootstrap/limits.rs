@@ -1,4 +1,4 @@
-//! How many wrong requests an address may make at the bootstrap endpoint, and how many in the name of one claim.
+//! How many wrong requests an address may make at the bootstrap endpoint, how many in the name of one claim, and how many genuine ones a guest.
 //!
 //! Many machines may share one address, and a replica passes on requests of all of them. So only what is wrong counts, and who guesses there
 //! keeps no other machine out.
@@ -13,7 +13,9 @@ use std::time::Duration;
 const REQUESTS: Rate = Rate { burst: 300, every: Duration::from_millis(20) };
 /// Refused requests of an address in the name of one claim. A token has 256 bits: this is for whoever reads the log.
 const REFUSALS: Rate = Rate { burst: 10, every: Duration::from_secs(10) };
-/// The most addresses, and the most pairs of an address and a claim, that are remembered.
+/// Genuine requests of one guest: a few at its start and its end, otherwise one in half a minute. A job may be as powerful as its guest.
+const REPORTS: Rate = Rate { burst: 30, every: Duration::from_secs(1) };
+/// The most addresses, the most claims, and the most pairs of an address and a claim, that are remembered.
 const MOST: usize = 4096;
 
 /// How many at once, and how long until there is one more.
@@ -28,6 +30,7 @@ struct Rate {
 pub struct Limits {
     requests: Counts<IpAddr>,
     refusals: Counts<(IpAddr, String)>,
+    genuine: Counts<String>,
 }
 
 impl Limits {
@@ -42,6 +45,16 @@ impl Limits {
     /// Whether an address may still ask in the name of a claim; otherwise how long to wait.
     pub fn may_ask(&self, address: IpAddr, claim: &Claim, now: Moment) -> Result<(), Duration> {
         self.refusals.check(&(network(address), claim.uid.clone()), REFUSALS, now)
+    }
+
+    /// Whether the guest of a claim may make another request; otherwise how long to wait.
+    pub fn may_report(&self, claim: &Claim, now: Moment) -> Result<(), Duration> {
+        self.genuine.check(&claim.uid, REPORTS, now)
+    }
+
+    /// A request of the guest of a claim was genuine. Only these count: nobody else keeps it out.
+    pub fn reported(&mut self, claim: &Claim, now: Moment) {
+        self.genuine.count(claim.uid.clone(), REPORTS, now);
     }
 
     /// A request in the name of a claim was wrong.
@@ -122,6 +135,22 @@ mod tests {
         assert_eq!(limits.may_ask(address, &claim("a"), at(10_000)), Ok(()));
         limits.refused(address, &claim("a"), at(10_000));
         assert!(limits.may_ask(address, &claim("a"), at(10_000)).is_err());
+    }
+
+    #[test]
+    fn a_guest_that_reports_without_end_has_to_wait_and_no_other_one() {
+        let mut limits = Limits::default();
+        let taken = |limits: &mut Limits, uid: &str, now| {
+            let may = |limits: &mut Limits| {
+                let may = limits.may_report(&claim(uid), now).is_ok();
+                may.then(|| limits.reported(&claim(uid), now)).is_some()
+            };
+            (0..1_000).filter(|_| may(limits)).count()
+        };
+        assert_eq!(taken(&mut limits, "a", at(0)), 30);
+        assert_eq!(taken(&mut limits, "b", at(0)), 30);
+        assert_eq!(taken(&mut limits, "a", at(10_000)), 10);
+        assert_eq!(limits.may_report(&claim("a"), at(10_000)), Err(Duration::from_secs(1)));
     }
 
     #[test]

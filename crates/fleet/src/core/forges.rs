@@ -1,12 +1,12 @@
 //! Connections to CI platforms: one for each pool with runners, checked regularly, with what they are asked and answer.
 
+mod logins;
+
 use super::facts::{facts, repository, repository_name, seen};
 use super::scale_sets::Listening;
 use super::webhooks::{Receiver, Search};
 use super::{Core, Due, Timer};
-use crate::forge::{
-    self, Failure, ForgeKey, JitConfig, RepositoryName, RunnerId, RunnerWanted, ScaleSetAsk, ScaleSetId,
-};
+use crate::forge::{self, Failure, ForgeKey, JitConfig, RunnerId, RunnerWanted, ScaleSetAsk, ScaleSetId};
 use crate::jobs::demand::Scope;
 use crate::jobs::exchange::{Ask, Event, Registration, Removal};
 use crate::jobs::job::{JobKey, Repository};
@@ -42,6 +42,8 @@ pub(super) struct Forge {
     is_proved: bool,
     /// Whether something has changed during a check.
     is_stale: bool,
+    /// The repositories whose jobs this login has listed: if it does not see one of them any more, that is gone.
+    read: BTreeSet<Repository>,
     /// Why no machine can get its credentials, if so.
     pub(super) no_endpoint: Option<String>,
     /// The only authorities of the platform's certificate, as PEM, as the last check has found them.
@@ -59,11 +61,14 @@ pub(super) enum Call {
     Check(Name),
     /// Jobs of a server were asked for.
     Jobs {
+        pool: Name,
         api: String,
         owner: String,
         asked: Timestamp,
     },
     LookUp {
+        pool: Name,
+        repository: Repository,
         api: String,
         key: JobKey,
         asked: Timestamp,
@@ -123,6 +128,15 @@ impl Forge {
     /// Whether the last check went well.
     pub(super) fn is_connected(&self) -> bool {
         matches!(&self.checked, Some(Ok(missing)) if missing.is_empty())
+    }
+
+    /// Whether the platform has refused the login at the last check, or what it needs: nothing else can be had from it.
+    pub(super) fn is_refused(&self) -> bool {
+        match &self.checked {
+            Some(Ok(missing)) => !missing.is_empty(),
+            Some(Err(failure)) => matches!(failure, Failure::Configuration { .. } | Failure::Permanent(_)),
+            None => false,
+        }
     }
 
     /// The condition Connected: whether it holds, why in one word, and why in a sentence.
@@ -194,6 +208,7 @@ impl Core {
             is_proved: before.as_ref().is_some_and(|forge| forge.is_proved && is_same(forge)),
             is_checking: before.as_ref().is_some_and(|forge| forge.is_checking),
             is_stale: before.as_ref().is_some_and(|forge| forge.is_checking),
+            read: BTreeSet::new(),
             no_endpoint: None,
             authorities: before.as_ref().and_then(|forge| forge.authorities.clone()),
             webhook: Search::default(),
@@ -239,6 +254,7 @@ impl Core {
             let before = forge.secrets.insert(name.name.to_string(), version.to_owned());
             // It was perhaps missing at the last check.
             if before.map_or(matches!(forge.checked, Some(Err(_))), |before| before != version) {
+                forge.read.clear();
                 changed.push(pool.clone());
             }
         }
@@ -289,63 +305,6 @@ impl Core {
         self.commands.push(Command::Elsewhere(self.last_number, request));
     }
 
-    /// The pool whose connection is used for an owner or a scope: one that works, if there is any.
-    fn connection(&self, api: &str, is_of: impl Fn(&Settings) -> bool) -> Option<Name> {
-        let all = self.ci.forges.iter().filter(|(_, forge)| {
-            forge.settings.as_ref().is_ok_and(|settings| settings.address.api == api && is_of(settings))
-        });
-        all.min_by_key(|(name, forge)| (!forge.is_connected(), *name)).map(|(name, _)| name.clone())
-    }
-
-    /// Who lists the jobs of an owner, and of which repositories: each login sees others, and pools with the same one list together.
-    fn listers(&self, api: &str, owner: &str) -> Vec<(Name, Option<BTreeSet<RepositoryName>>)> {
-        let mut logins: Vec<Vec<(&Name, &Forge, &Settings)>> = Vec::new();
-        for (name, forge) in &self.ci.forges {
-            let Ok(settings) = &forge.settings else { continue };
-            if settings.address.api != api || settings.scope.owner != owner || !settings.polls() {
-                continue;
-            }
-            let is_same = |login: &&mut Vec<(&Name, &Forge, &Settings)>| {
-                login.iter().all(|(one, _, known)| {
-                    one.namespace == name.namespace
-                        && known.scope == settings.scope
-                        && known.github.credentials == settings.github.credentials
-                })
-            };
-            match logins.iter_mut().find(is_same) {
-                Some(login) => login.push((name, forge, settings)),
-                None => logins.push(vec![(name, forge, settings)]),
-            }
-        }
-        let is_connected = |login: &Vec<(&Name, &Forge, &Settings)>| login.iter().any(|found| found.1.is_connected());
-        match logins.iter().any(is_connected) {
-            true => logins.retain(is_connected),
-            false => logins.truncate(1),
-        }
-        let lister = |login: Vec<(&Name, &Forge, &Settings)>| {
-            let pool = login.iter().min_by_key(|(name, forge, _)| (!forge.is_connected(), *name))?.0.clone();
-            let name = |name: String| RepositoryName { owner: owner.to_owned(), name };
-            let named = login.iter().map(|(_, _, settings)| settings.repositories());
-            let all: Option<Vec<BTreeSet<String>>> = named.collect();
-            Some((pool, all.map(|all| all.into_iter().flatten().map(name).collect())))
-        };
-        logins.into_iter().filter_map(lister).collect()
-    }
-
-    /// Who looks up a job of a repository: another one after each failure, since not every login sees every repository.
-    fn viewer(&self, api: &str, repository: &Repository) -> Option<Name> {
-        let all = self.ci.forges.iter().filter_map(|(name, forge)| Some((name, forge, forge.settings.as_ref().ok()?)));
-        let rank = |forge: &Forge, settings: &Settings| (!forge.is_connected(), settings.scope.is_enterprise());
-        let mut found: Vec<_> = all
-            .filter(|(_, _, settings)| settings.address.api == api && settings.covers(repository))
-            .map(|(name, forge, settings)| (rank(forge, settings), name))
-            .collect();
-        found.sort();
-        let best = found.first()?.0;
-        found.retain(|(rank, _)| *rank == best);
-        found.get(self.ci.failed_look_ups % found.len()).map(|(_, name)| (*name).clone())
-    }
-
     /// Carries out what the jobs of a server ask for.
     pub(super) fn ask_for_jobs(&mut self, api: &str, ask: Ask) {
         let wall = self.now.wall;
@@ -365,9 +324,12 @@ impl Core {
                 pools.iter().for_each(|pool| self.check_forge(pool));
             }
             Ask::ListJobs(owner) => {
-                // If nobody wants polls, another generation of a pool begins them again.
-                for (pool, repositories) in self.listers(&api, &owner) {
-                    let call = Call::Jobs { api: api.clone(), owner: owner.clone(), asked: wall };
+                let listers = self.listers(&api, &owner);
+                if listers.is_empty() {
+                    return self.tell(&api, Event::ListFailed(owner));
+                }
+                for (pool, repositories) in listers {
+                    let call = Call::Jobs { pool: pool.clone(), api: api.clone(), owner: owner.clone(), asked: wall };
                     self.ask_forge(&pool, forge::Ask::ListJobs { repositories }, call);
                 }
             }
@@ -376,7 +338,8 @@ impl Core {
                     return self.tell(&api, Event::LookedUp { key, asked: wall, answer: LookUp::Failed });
                 };
                 let ask = forge::Ask::Job { repository: repository_name(&repository), id: forge::JobId(id) };
-                self.ask_forge(&pool, ask, Call::LookUp { api, key, asked: wall });
+                let call = Call::LookUp { pool: pool.clone(), repository, api, key, asked: wall };
+                self.ask_forge(&pool, ask, call);
             }
             Ask::ListRunners(scope) => {
                 let asked = self.now.monotonic;
@@ -396,15 +359,15 @@ impl Core {
                 };
                 self.ask_forge(&pool, ask, Call::Register { api, claim, uid });
             }
-            Ask::Find { claim, name } => {
-                let Some((pool, _)) = self.pool_of(&claim) else { return };
+            Ask::Find { scope, claim, name } => {
+                let Some(pool) = self.login_for(&api, &scope, Some(&claim)) else {
+                    return self.tell(&api, Event::Found { claim, answer: Err(()) });
+                };
                 let ask = forge::Ask::ListRunners { name: Some(name.clone()) };
                 self.ask_forge(&pool, ask, Call::Find { api, claim, name });
             }
             Ask::Remove { scope, id, claim } => {
-                let of_claim = claim.as_ref().and_then(|claim| self.pool_of(claim)).map(|(pool, _)| pool);
-                let any = || self.connection(&api, |settings| settings.scope == scope);
-                let Some(pool) = of_claim.or_else(any) else {
+                let Some(pool) = self.login_for(&api, &scope, claim.as_ref()) else {
                     return self.tell(&api, Event::Removed { scope, id, claim, answer: Removal::Unknown });
                 };
                 self.ask_forge(&pool, forge::Ask::RemoveRunner(RunnerId(id)), Call::Remove { api, scope, id, claim });
@@ -429,11 +392,14 @@ impl Core {
         let message = answer.as_ref().err().map(Failure::to_string);
         match (call, answer) {
             (Call::Check(pool), answer) => self.take_check(&pool, answer),
-            (Call::Jobs { api, owner, asked }, answer) => {
+            (Call::Jobs { pool, api, owner, asked }, answer) => {
                 self.pause(&api, &owner, limited);
                 let event = match answer {
                     Ok(forge::Answer::Jobs(found)) => {
-                        let read = found.read.iter().map(repository).collect();
+                        let read: BTreeSet<Repository> = found.read.iter().map(repository).collect();
+                        if let Some(forge) = self.ci.forges.get_mut(&pool) {
+                            forge.read.extend(read.iter().cloned());
+                        }
                         let jobs = found.jobs.values().filter_map(facts).collect();
                         Event::Listed(Box::new(List { owner, read, asked, jobs }))
                     }
@@ -444,9 +410,12 @@ impl Core {
                 };
                 self.tell(&api, event);
             }
-            (Call::LookUp { api, key, asked }, answer) => {
+            (Call::LookUp { pool, repository, api, key, asked }, answer) => {
+                let has_read = self.ci.forges.get(&pool).is_some_and(|forge| forge.read.contains(&repository));
                 let answer = match answer {
                     Ok(forge::Answer::Job(None)) => LookUp::Absent,
+                    // Another login, or this one never, sees it; or it was deleted, transferred, or taken from this login.
+                    Ok(forge::Answer::NoRepository) if has_read => LookUp::Absent,
                     Ok(forge::Answer::Job(Some(job))) => {
                         facts(&job).map_or(LookUp::Failed, |facts| LookUp::Found(Box::new(facts)))
                     }
@@ -514,7 +483,8 @@ impl Core {
                 let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
                 let (limit, left) = budget.map_or((UNLIMITED, UNLIMITED), |(limit, left)| (small(limit), small(left)));
                 let reset = reset.unwrap_or_else(|| change::now::later(wall, HOUR));
-                limits = Some((limit, left, reset));
+                // Whoever has no right to the runners has another limit than those who have.
+                limits = checked.missing.is_empty().then_some((limit, left, reset));
                 forge.authorities = checked.authorities;
                 Ok(checked.missing)
             }
@@ -523,7 +493,7 @@ impl Core {
         });
         let is_stale = std::mem::take(&mut forge.is_stale);
         // What was checked while the pool changed was perhaps another scope.
-        forge.is_proved |= !is_stale && matches!(forge.checked, Some(Ok(_)));
+        forge.is_proved |= !is_stale && forge.is_connected();
         let of = forge.settings.as_ref().ok().map(|found| (found.address.api.clone(), found.scope.owner.clone()));
         if let (Some((api, owner)), Some((limit, remaining, reset))) = (of, limits) {
             self.tell(&api, Event::Limits { owner, limit, remaining, reset });

@@ -9,6 +9,7 @@ use crate::conditions::{read, shown};
 use crate::forge::Hidden;
 use crate::hypervisor::Power;
 use crate::inbox::Received;
+use crate::jobs::demand::Scope;
 use crate::jobs::exchange::Event;
 use crate::jobs::runners::{self, Phase, Why};
 use crate::jobs::settings;
@@ -18,7 +19,7 @@ use crate::notice::Notice;
 use crate::object::Name;
 use crate::outside::{Ask, Minted, Reply, Request};
 use crate::versions::Outcome;
-use api::fleet::{BootstrapInfo, GuestFailure, MachineClaimStatus, RunnerRecord, Span};
+use api::fleet::{BootstrapInfo, GuestFailure, MachineClaimStatus, RunnerRecord, RunnerScope, Span};
 use bootstrap::{Attestation, Config, EndReason, RefusalReason, Secret};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub(super) struct Hosted {
     pub(super) failure: Option<String>,
     /// What that says about the version of its runner.
     pub(super) outcome: Option<Outcome>,
+    /// Whether its guest has said that a job runs.
+    pub(super) had_job: bool,
     /// Since when a job waits for its runner, which is online.
     pub(super) awaited: Option<change::Moment>,
 }
@@ -82,12 +85,20 @@ impl Hosted {
         }
     }
 
-    /// Writes the runner to the status; whether that is news.
-    pub(super) fn record(&mut self, record: Option<&runners::RunnerRecord>) -> bool {
+    /// Writes the runner to the status; whether that is news. It is registered at the server with this address.
+    pub(super) fn record(&mut self, record: Option<&runners::RunnerRecord>, api: &str) -> bool {
+        // One that is registered elsewhere stays there.
+        let known = self.runner.as_ref().filter(|known| record.is_some_and(|record| record.id == known.id));
+        let server = known.and_then(|known| known.scope.as_ref()).map_or(api, |scope| scope.server.as_str()).to_owned();
         let record = record.map(|record| RunnerRecord {
             id: record.id,
             name: record.name.clone(),
             scale_set: record.scale_set,
+            scope: record.scope.as_ref().map(|scope| RunnerScope {
+                server,
+                owner: scope.owner.clone(),
+                repository: scope.repository.clone(),
+            }),
             registered_time: shown(record.registered_time),
             delivered_time: record.delivered_time.map(shown),
         });
@@ -109,7 +120,11 @@ impl Hosted {
             info.and_then(|info| info.granted_time.as_ref()).and_then(read).filter(|at| *at >= registered_time);
         let delivered_time = record.delivered_time.as_ref().and_then(read).or(granted);
         let (name, scale_set) = (record.name.clone(), record.scale_set);
-        Some(runners::RunnerRecord { id: record.id, name, scale_set, registered_time, delivered_time })
+        let scope = record
+            .scope
+            .as_ref()
+            .map(|found| Scope { owner: found.owner.clone(), repository: found.repository.clone() });
+        Some(runners::RunnerRecord { id: record.id, name, scale_set, scope, registered_time, delivered_time })
     }
 
     /// Whether the guest has said that it ends.
@@ -125,6 +140,11 @@ impl Hosted {
         let what = if info.nonce.is_none() { "it asked for credentials" } else { "it got its credentials" };
         let (reason, message) = (GUEST_FAILED.to_owned(), format!("its guest stopped before {what}"));
         self.said = Some(Box::new(GuestFailure { reason, message }));
+    }
+
+    /// The name of its runner, if it has one.
+    pub(super) fn runner_name(&self) -> Option<&str> {
+        self.runner.as_ref().map(|runner| runner.name.as_str())
     }
 
     /// Whether there is surely no runner.
@@ -402,6 +422,9 @@ impl Core {
             }
             GuestNotice::Reported(_, phase) => {
                 let is_busy = phase == bootstrap::Phase::Running;
+                if let Some(hosted) = self.claims.get_mut(&name).and_then(|managed| managed.runner.as_deref_mut()) {
+                    hosted.had_job |= is_busy;
+                }
                 if is_busy || phase == bootstrap::Phase::Idle {
                     self.tell_of(&name, Event::Reported { claim: name.clone(), is_busy });
                 }
@@ -410,6 +433,7 @@ impl Core {
             GuestNotice::Refused(_, refused) => self.note_refusal(&name, refused),
             GuestNotice::Ended(end) => {
                 self.note_guest_end(&name, &end);
+                let had_job = end.ran_job || self.had_job(&name);
                 let is_expected = end.reason.is_expected();
                 let mut message = format!("{:?} at {:?}: {}", end.reason, end.step, end.message);
                 let said = GuestFailure {
@@ -423,7 +447,7 @@ impl Core {
                     // What the guest itself says counts, whoever else has presented its token.
                     hosted.said = (!is_expected).then(|| Box::new(said));
                     if !is_expected {
-                        hosted.failure = (!end.ran_job).then(|| end.message.clone());
+                        hosted.failure = (!had_job).then(|| end.message.clone());
                     }
                 }
                 let reason = reason(end.reason);

@@ -6,11 +6,11 @@ use super::versions::Tended;
 use super::webhooks::Receiver;
 use super::{Core, Due};
 use crate::conditions;
-use crate::conditions::{merge, wanted};
+use crate::conditions::{Wanted, merge, wanted};
 use crate::inbox::Signed;
 use crate::jobs::assign::Scale;
 use crate::jobs::chronicle::Chronicle;
-use crate::jobs::demand::Wait;
+use crate::jobs::demand::{Standing, Wait};
 use crate::jobs::exchange::{Decision, Event, Objects, Order};
 use crate::jobs::published::Operator;
 use crate::jobs::redelivery::Redelivery;
@@ -22,7 +22,7 @@ use crate::object::Name;
 use crate::outside::{Ask, Request};
 use crate::pool::{self, State};
 use crate::versions::Outcome;
-use api::fleet::{ClaimPhase, ClaimPower, DRAIN, JobSource, RunnerPoolStatus, Span};
+use api::fleet::{ClaimPhase, ClaimPower, DRAIN, JobSource, RunnerPoolStatus, Span, Workload};
 use change::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -210,7 +210,10 @@ impl Core {
             self.claims.keys().filter_map(|name| self.job_claim(name)).filter(|claim| is_of(&claim.pool)).collect();
         let is_complete = self.watches.is_listed(&super::observing::target(CLAIM)) && self.unreadable.is_empty();
         let organizations = self.ci.organizations.get(api).cloned().unwrap_or_default();
-        let rules = settings::rules(forges.iter().map(|(_, settings)| settings), organizations);
+        // A pool may name any organisation: what it says counts once its login has shown that it may.
+        let is_proved = |name: &Name| self.ci.forges.get(name).is_some_and(Forge::is_proved);
+        let proved = forges.iter().filter(|(name, _)| is_proved(name)).map(|(_, settings)| settings);
+        let rules = settings::rules(proved, organizations);
         let objects = Objects { pools: &pools, claims: &claims, is_complete, rules: &rules };
         let decision = dispatch.decide(objects, self.now);
         self.chronicle(api, &dispatch, objects, &decision);
@@ -248,9 +251,27 @@ impl Core {
             scaling,
             priority: settings.github.priority,
             is_paused: settings.github.paused || is_deleting,
+            standing: self.standing(name),
+            polls: settings.polls(),
             hypervisor: template.map(|template| template.cluster().to_string()).unwrap_or_default(),
             room: None,
         })
+    }
+
+    /// Whether a pool takes more jobs.
+    fn standing(&self, name: &Name) -> Standing {
+        let (Some(forge), Some(pool)) = (self.ci.forges.get(name), self.pools.get(name)) else {
+            return Standing::Unproved;
+        };
+        let held = || {
+            let no_version = self.version_hold(name).map(|hold| hold.reason);
+            no_version.or(pool.held(self.now.monotonic)).map_or(Standing::Open, Standing::Held)
+        };
+        match forge.is_proved() {
+            false => Standing::Unproved,
+            true if forge.is_refused() => Standing::Disconnected,
+            true => held(),
+        }
     }
 
     /// A claim as far as its runner concerns it; nothing if it is not for one.
@@ -279,13 +300,17 @@ impl Core {
         };
         let is_over = over(claim.spec.ttl.as_ref(), claim.created)
             || started.is_some_and(|started| over(claim.spec.max_lifetime.as_ref(), started));
+        let server = status.runner.as_ref().and_then(|runner| Some(&runner.scope.as_ref()?.server));
+        let api = self.ci.forges.get(&pool).and_then(Forge::api);
         Some(runners::Claim {
             name: name.clone(),
             uid: claim.uid.clone(),
             pool,
             machine,
             since: started.unwrap_or(claim.created),
+            is_off: managed.has_stopped(),
             runner: hosted.recorded(status),
+            is_elsewhere: server.is_some_and(|server| api != Some(server)),
             ends: claim.deleting.is_some() || claim.is_switched(DRAIN) || is_over,
         })
     }
@@ -299,7 +324,7 @@ impl Core {
         let Some(hosted) = managed.runner.as_deref_mut() else { return };
         match order {
             Order::Record(record) => {
-                if hosted.record(record.as_ref()) {
+                if hosted.record(record.as_ref(), api) {
                     self.due.insert(Due::Claim(name.clone()));
                 }
             }
@@ -330,12 +355,15 @@ impl Core {
         for (name, managed) in &mut self.claims {
             let Some(pool) = managed.entry.object.spec.runner_pool_ref.as_ref() else { continue };
             let pool = name.beside(None, &pool.name);
+            let is_off = managed.has_stopped();
             let Some(hosted) = managed.runner.as_deref_mut() else { continue };
             let is_known = forges.get(&pool).is_some_and(|forge| forge.settings.is_ok());
             // Without the pool nobody knows where the runner is. It is ephemeral: GitHub removes it after a day offline.
             let is_free = hosted.is_bare() || !self.pools.contains_key(&pool);
-            if !is_known && is_free && managed.entry.object.deleting.is_some() && hosted.released.is_none() {
-                hosted.released = Some(runners::Why::NotNeeded);
+            // A machine that is off can take no job.
+            let is_over = is_off || (is_free && managed.entry.object.deleting.is_some());
+            if !is_known && is_over && hosted.released.is_none() {
+                hosted.released = Some(if is_off { runners::Why::MachineEnded } else { runners::Why::NotNeeded });
                 self.due.insert(Due::Claim(name.clone()));
             }
         }
@@ -416,8 +444,13 @@ impl Core {
         status.idle = Some(count(|state| matches!(state, State::Idle(_))));
         status.busy = Some(count(|state| matches!(state, State::Busy | State::Draining(_))));
         let version = self.complete_versions(name, status);
-        let (Some(forge), Some(managed)) = (self.ci.forges.get(name), self.pools.get(name)) else {
+        let Some(managed) = self.pools.get(name) else { return };
+        let object = &managed.entry.object;
+        let Some(forge) = self.ci.forges.get(name) else {
             status.queued = None;
+            let not_supported = object.spec.workload.as_ref().and_then(not_supported);
+            let all = not_supported.into_iter().collect();
+            status.conditions.extend(merge(all, &object.status.conditions, object.generation, self.now.wall));
             return;
         };
         let waiting = self.ci.scale.get(name).map_or(0, |scale| scale.waiting);
@@ -434,7 +467,6 @@ impl Core {
         status.scale_set = set;
         all.extend(listening);
         all.extend(version);
-        let object = &managed.entry.object;
         status.conditions.extend(merge(all, &object.status.conditions, object.generation, self.now.wall));
     }
 
@@ -444,6 +476,7 @@ impl Core {
         let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
         let of_pool = |(key, wait): &(&JobKey, &Wait)| match wait {
             Wait::Paused { pool }
+            | Wait::NotReady { pool, .. }
             | Wait::PoolFull { pool, .. }
             | Wait::NoCapacity { pool }
             | Wait::Creating { pool }
@@ -477,10 +510,18 @@ impl Core {
     }
 }
 
+/// Says so if a pool is for a platform whose jobs the fleet cannot run. For `generic`, and without credentials, it makes machines only.
+fn not_supported(workload: &Workload) -> Option<Wanted> {
+    let message =
+        "the fleet cannot register runners of Buildkite: it makes machines only, as with workload.type generic";
+    (workload.r#type == "buildkite").then(|| wanted("Connected", false, "NotSupported", message))
+}
+
 /// Why a job waits, after a number of jobs.
 fn said(wait: &Wait) -> &'static str {
     match wait {
         Wait::Paused { .. } => "because the pool is paused",
+        Wait::NotReady { .. } => "because no machine can be made now",
         Wait::PoolFull { .. } => "because the pool has as many machines as it may have",
         Wait::NoCapacity { .. } => "because the hypervisor has no room",
         Wait::Creating { .. } => "for a machine that is created",

@@ -71,6 +71,11 @@ impl ManagedPool {
         ManagedPool { entry, creating, failures, hold: None, counter: 0, reported, reported_hold, surplus }
     }
 
+    /// Why no claim is created now, in one word.
+    pub(super) fn held(&self, now: Moment) -> Option<&'static str> {
+        self.hold.as_ref().filter(|hold| now < hold.until).map(|hold| hold.reason)
+    }
+
     /// The runner versions of claims that were sent to the server.
     pub(super) fn creating_versions(&self) -> impl Iterator<Item = (&Name, Option<Version>)> {
         self.creating.iter().map(|(claim, creating)| (claim, creating.version))

@@ -68,6 +68,7 @@ impl Core {
     /// Decides about the runner versions of every pool.
     pub(super) fn tend_versions(&mut self) {
         self.note_awaited();
+        self.disregard_jobs();
         let pools: Vec<Name> = self.ci.forges.keys().cloned().collect();
         pools.iter().for_each(|pool| self.decide_versions(pool));
     }
@@ -96,6 +97,9 @@ impl Core {
     /// Takes what the end of a guest says about the version of its runner.
     pub(super) fn note_guest_end(&mut self, name: &Name, end: &End) {
         let Some((outcome, always)) = outcome(end) else { return };
+        if outcome != Outcome::Worked && self.had_job(name) {
+            return;
+        }
         let is_ending = matches!(self.ci.phases.get(name), Some(Phase::Ending));
         let Some(managed) = self.claims.get_mut(name) else { return };
         let claim = &managed.entry.object;
@@ -104,6 +108,35 @@ impl Core {
             && (always || !(is_ending || hosted.released.is_some()))
         {
             hosted.note_outcome(outcome);
+        }
+    }
+
+    /// Whether a job has run on the machine of a claim, as GitHub or the guest itself has said before. Then what the guest says at its end is
+    /// perhaps said by that job.
+    pub(super) fn had_job(&self, name: &Name) -> bool {
+        let Some(managed) = self.claims.get(name) else { return false };
+        let Some(hosted) = managed.runner.as_deref() else { return false };
+        let runner = hosted.runner_name();
+        let has_started =
+            |runner| self.ci.servers.values().any(|dispatch| dispatch.table().of_runner(runner).is_some());
+        hosted.had_job || runner.is_some_and(has_started)
+    }
+
+    /// What guests have said of their runners does not count for those that had a job, as is known by now.
+    pub(super) fn disregard_jobs(&mut self) {
+        let said = |managed: &super::claims::Managed| {
+            let hosted = managed.runner.as_deref();
+            hosted.is_some_and(|hosted| {
+                hosted.failure.is_some() || hosted.outcome.is_some_and(Outcome::is_claimed_failure)
+            })
+        };
+        let said = self.claims.iter().filter(|(_, managed)| said(managed)).map(|(name, _)| name);
+        let disregarded: Vec<Name> = said.filter(|name| self.had_job(name)).cloned().collect();
+        for name in disregarded {
+            if let Some(hosted) = self.claims.get_mut(&name).and_then(|managed| managed.runner.as_deref_mut()) {
+                hosted.failure = None;
+                hosted.outcome.take_if(|outcome| outcome.is_claimed_failure());
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! Jobs are not bound to machines: GitHub gives a job to any runner with its labels. A pool needs as many machines as it runs jobs, plus one
 //! for each job that was granted one, whichever machine takes it.
 
-use super::demand::{Hearing, Pool, Wait, candidates, missing_labels};
+use super::demand::{Hearing, Pool, Standing, Wait, candidates, missing_labels};
 use super::fair::{Queue, Rules, Usage};
 use super::job::{JobKey, State};
 use super::table::{Job, Table};
@@ -57,8 +57,8 @@ pub struct Observed<'a> {
     pub rules: &'a Rules,
     /// Until when no runner can be registered, for each owner whose budget is used up.
     pub limited: &'a BTreeMap<String, Timestamp>,
-    /// What the names of our runners begin with.
-    pub prefix: &'a str,
+    /// The names of the runners of all claims.
+    pub runners: &'a BTreeSet<&'a str>,
     /// The present moment.
     pub now: Now,
 }
@@ -135,6 +135,8 @@ struct Granting<'a> {
     created: BTreeMap<&'a str, u32>,
     created_of: BTreeMap<&'a Name, u32>,
     waiting: BTreeMap<&'a Name, u32>,
+    /// Jobs that no pool takes while this one, which they would go to, is held.
+    held: BTreeMap<&'a Name, u32>,
     waits: BTreeMap<JobKey, Wait>,
     acquire: BTreeMap<u64, BTreeSet<u64>>,
 }
@@ -144,6 +146,7 @@ enum Limit {
     Max(i32),
     Room,
     Quota(String, u32),
+    Standing(&'static str),
 }
 
 impl<'a> Granting<'a> {
@@ -152,7 +155,8 @@ impl<'a> Granting<'a> {
         // Several sources may name a job; the runner that has it runs one.
         let mut running: BTreeMap<&str, Option<&Job>> = BTreeMap::new();
         for job in observed.table.all().filter(|job| job.facts.state >= State::InProgress) {
-            let Some(runner) = job.facts.runner.as_deref().filter(|name| name.starts_with(observed.prefix)) else {
+            // Without a claim there is no machine any more, whatever GitHub still shows.
+            let Some(runner) = job.facts.runner.as_deref().filter(|name| observed.runners.contains(name)) else {
                 continue;
             };
             let known = running.entry(runner).or_insert(Some(job));
@@ -180,6 +184,7 @@ impl<'a> Granting<'a> {
             created: BTreeMap::new(),
             created_of: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            held: BTreeMap::new(),
             waits: BTreeMap::new(),
             acquire: BTreeMap::new(),
         }
@@ -204,8 +209,10 @@ impl<'a> Granting<'a> {
             let others = named.map(|job| candidates(&job.facts, self.observed.pools)).unwrap_or_default();
             pools.extend(others.into_iter().filter(|pool| pool.listens().is_none()));
         }
-        let Some(first) = pools.first() else {
-            return Wait::NoPool { missing: missing_labels(&job.facts, self.observed.pools) };
+        let Some(first) = pools.first().copied() else {
+            let unproved = self.observed.pools.iter().find(|pool| !pool.is_proved() && pool.may_run(&job.facts));
+            let not_ready = unproved.and_then(|pool| Some(not_ready(pool, pool.standing.trouble()?)));
+            return not_ready.unwrap_or(Wait::NoPool { missing: missing_labels(&job.facts, self.observed.pools) });
         };
         *self.waiting.entry(&first.name).or_default() += 1;
         let mut why = None;
@@ -234,6 +241,12 @@ impl<'a> Granting<'a> {
                 Err(wait) => why = why.or(Some(wait)),
             }
         }
+        if matches!(why, Some(Wait::NotReady { .. }))
+            && matches!(first.standing, Standing::Held(_))
+            && first.listens().is_none()
+        {
+            *self.held.entry(&first.name).or_default() += 1;
+        }
         why.unwrap_or(Wait::NoPool { missing: Vec::new() })
     }
 
@@ -260,6 +273,7 @@ impl<'a> Granting<'a> {
                 Limit::Max(max) => Wait::PoolFull { pool: name(), max },
                 Limit::Room => Wait::NoCapacity { pool: name() },
                 Limit::Quota(of, allowed) => Wait::Quota { of, allowed },
+                Limit::Standing(why) => not_ready(pool, why),
             });
         }
         self.offered.insert(&pool.name, offered + 1);
@@ -273,10 +287,14 @@ impl<'a> Granting<'a> {
         let at = usize::try_from(granted).unwrap_or(usize::MAX);
         let wait = if let Some((runner, since)) = supply.idle.get(at) {
             Wait::Idle { runner: runner.clone(), since: *since }
-        } else if let Some((claim, since)) = supply.starting.get(at.saturating_sub(supply.idle.len())) {
+        } else if let Some((claim, since)) = supply.starting.get(at.saturating_sub(supply.idle.len()))
+            && pool.standing != Standing::Disconnected
+        {
             Wait::Booting { claim: claim.clone(), since: *since }
         } else if pool.is_paused {
             return Err(Wait::Paused { pool: name() });
+        } else if let Some(why) = pool.standing.trouble() {
+            return Err(not_ready(pool, why));
         } else if i64::from(supply.busy) + i64::from(granted) >= i64::from(pool.scaling.max_replicas) {
             return Err(Wait::PoolFull { pool: name(), max: pool.scaling.max_replicas });
         } else if pool.room.is_some_and(|room| self.created.get(&*pool.hypervisor).copied().unwrap_or_default() >= room)
@@ -303,7 +321,7 @@ impl<'a> Granting<'a> {
     }
 
     /// How many jobs a scale set could run at the same time, and what keeps it from more: the maximum, the room that other pools leave on the
-    /// hypervisor, or a quota.
+    /// hypervisor, a quota, or that no machine is made now.
     fn capacity(&self, pool: &Pool) -> (u32, Limit) {
         let supply = self.supply(pool);
         if pool.is_paused {
@@ -326,7 +344,16 @@ impl<'a> Granting<'a> {
                 found = (quota, Limit::Quota(of, quota));
             }
         }
-        found
+        let there = match pool.standing {
+            Standing::Disconnected => {
+                supply.total().saturating_sub(u32::try_from(supply.starting.len()).unwrap_or(u32::MAX))
+            }
+            _ => supply.total(),
+        };
+        match pool.standing.trouble() {
+            Some(why) if there < found.0 => (there, Limit::Standing(why)),
+            _ => found,
+        }
     }
 
     /// How many machines a pool needs for jobs.
@@ -351,7 +378,9 @@ impl<'a> Granting<'a> {
     fn scale(&self, pool: &Pool) -> Scale {
         let max = pool.scaling.max_replicas.max(0);
         let needed = self.needed(pool);
-        let demand = i32::try_from(needed).unwrap_or(i32::MAX);
+        // A pool that is held has this demand all the same: it is what its condition says it cannot meet.
+        let held = self.held.get(&pool.name).copied().unwrap_or_default();
+        let demand = i32::try_from(needed.saturating_add(held)).unwrap_or(i32::MAX);
         let scheduled = scheduled_minimum(&pool.scaling.schedules, self.observed.now);
         let min = pool.scaling.min_replicas.max(scheduled).clamp(0, max);
         let desired = if pool.is_paused { demand } else { demand.saturating_add(pool.scaling.spares.booted).max(min) };
@@ -362,6 +391,10 @@ impl<'a> Granting<'a> {
             waiting: self.waiting.get(&pool.name).copied().unwrap_or_default(),
         }
     }
+}
+
+fn not_ready(pool: &Pool, why: &str) -> Wait {
+    Wait::NotReady { pool: pool.name.to_string(), why: why.to_owned() }
 }
 
 #[cfg(test)]

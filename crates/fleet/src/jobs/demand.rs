@@ -14,7 +14,7 @@ pub const ENTERPRISE: &str = "enterprises/";
 const SELF_HOSTED: &str = "self-hosted";
 
 /// Where runners are registered.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Scope {
     /// The organisation or the user, in lower case; `enterprises/NAME` for an enterprise.
     pub owner: String,
@@ -53,6 +53,31 @@ pub enum Hearing {
     Unknown,
 }
 
+/// Whether a pool takes more jobs than it has machines for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    #[default]
+    Open,
+    /// No machine is made for it now, for this reason. Those that exist take jobs.
+    Held(&'static str),
+    /// Its login is refused, so that no runner can be registered. Those that are online take jobs.
+    Disconnected,
+    /// No login has ever shown that its jobs are in these hands: it gets none.
+    Unproved,
+}
+
+impl Standing {
+    /// Why no machine is to be made for a job, in one word.
+    pub fn trouble(self) -> Option<&'static str> {
+        match self {
+            Standing::Open => None,
+            Standing::Held(why) => Some(why),
+            Standing::Disconnected | Standing::Unproved => Some("NotConnected"),
+        }
+    }
+}
+
 /// A pool as far as jobs concern it.
 #[derive(Debug, Clone)]
 pub struct Pool {
@@ -78,6 +103,10 @@ pub struct Pool {
     pub priority: i32,
     /// No machine is made for jobs.
     pub is_paused: bool,
+    /// Whether it takes more jobs.
+    pub standing: Standing,
+    /// Whether jobs are listed for it.
+    pub polls: bool,
     /// The hypervisor of its machines; pools on the same one share its room.
     pub hypervisor: String,
     /// How many more machines the hypervisor has room for, if that is known.
@@ -91,13 +120,18 @@ impl Pool {
             && self.repositories.as_ref().is_none_or(|only| only.contains(&repository.name))
     }
 
-    /// Whether GitHub may have given a job to its runners, whatever its labels are now.
-    pub fn can_run(&self, job: &Facts) -> bool {
+    /// Whether GitHub may have given a job to runners of this pool that are registered in a scope, whatever their labels are now.
+    pub fn can_run(&self, job: &Facts, scope: &Scope) -> bool {
         match job.key {
             JobKey::Request { scale_set, .. } => self.scale_set.is_none_or(|own| own == scale_set),
             // Of an enterprise, not every organisation is known.
-            JobKey::Job { .. } => self.scope.is_enterprise() || self.scope.has(&job.repository, &self.organizations),
+            JobKey::Job { .. } => scope.is_enterprise() || scope.has(&job.repository, &self.organizations),
         }
+    }
+
+    /// Whether a login has ever shown that its jobs are in these hands.
+    pub fn is_proved(&self) -> bool {
+        self.standing != Standing::Unproved
     }
 
     /// The scale set that its runners are registered for; nothing if that is not known yet.
@@ -135,26 +169,29 @@ impl Pool {
     }
 }
 
-/// Whether a job is ours: it asks for a runner of somebody's own or for a label of a pool, or runs on a runner of ours. Others run on the
-/// machines of the CI platform.
+/// Whether a job is ours: it asks for a runner of somebody's own or for a label of a pool of its scope, or runs on a runner of ours. Others
+/// run on the machines of the CI platform.
 pub fn concerns(job: &Facts, pools: &[Pool], prefix: &str) -> bool {
     matches!(job.key, JobKey::Request { .. })
         || job.labels.is_empty()
         || job.labels.contains(SELF_HOSTED)
         || job.runner.as_ref().is_some_and(|runner| runner.starts_with(prefix))
-        || pools.iter().any(|pool| !pool.labels.is_disjoint(&job.labels))
+        || pools
+            .iter()
+            .filter(|pool| pool.is_proved() && pool.can_run(job, &pool.scope))
+            .any(|pool| !pool.labels.is_disjoint(&job.labels))
 }
 
 /// The pools that may run a job, the preferred one first: by priority, then the one with the fewest labels that the job does not ask for.
 pub fn candidates<'a>(job: &Facts, pools: &'a [Pool]) -> Vec<&'a Pool> {
-    let mut found: Vec<&Pool> = pools.iter().filter(|pool| pool.may_run(job)).collect();
+    let mut found: Vec<&Pool> = pools.iter().filter(|pool| pool.is_proved() && pool.may_run(job)).collect();
     found.sort_by_key(|pool| (std::cmp::Reverse(pool.priority), pool.labels.len(), &pool.name));
     found
 }
 
 /// Labels of a job that no pool of its repository has, for people who look for a spelling mistake.
 pub fn missing_labels(job: &Facts, pools: &[Pool]) -> Vec<String> {
-    let near = pools.iter().filter(|pool| pool.serves(&job.repository));
+    let near = pools.iter().filter(|pool| pool.is_proved() && pool.serves(&job.repository));
     let missing = near.map(|pool| job.labels.difference(&pool.labels).cloned().collect::<Vec<String>>());
     missing.min_by_key(Vec::len).unwrap_or_default()
 }
@@ -174,6 +211,13 @@ pub enum Wait {
     Paused {
         /// The pool.
         pool: String,
+    },
+    /// The pool can make no machine for it now.
+    NotReady {
+        /// The pool.
+        pool: String,
+        /// Why, in one word: of its condition Connected or Scaling.
+        why: String,
     },
     /// Its repository or organisation has as many machines as it may have.
     Quota {
@@ -252,6 +296,7 @@ impl Wait {
     pub fn pool(&self) -> Option<&str> {
         match self {
             Wait::Paused { pool }
+            | Wait::NotReady { pool, .. }
             | Wait::PoolFull { pool, .. }
             | Wait::NoCapacity { pool }
             | Wait::Creating { pool }
@@ -267,6 +312,7 @@ impl Wait {
             Wait::OnGitHub => "OnGitHub",
             Wait::NoPool { .. } => "NoPool",
             Wait::Paused { .. } => "Paused",
+            Wait::NotReady { .. } => "NotReady",
             Wait::Quota { .. } => "Quota",
             Wait::PoolFull { .. } => "PoolFull",
             Wait::NoCapacity { .. } => "NoCapacity",
@@ -301,6 +347,8 @@ pub(super) mod tests {
             scaling: Scaling::default(),
             priority: 0,
             is_paused: false,
+            standing: super::Standing::Open,
+            polls: true,
             hypervisor: "pve".into(),
             room: None,
         }

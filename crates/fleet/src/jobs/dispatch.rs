@@ -7,7 +7,8 @@ use super::assign::{self, Assignment, Supply};
 use super::budget::{Allowance, Purpose};
 use super::demand::{self, Hearing, Pool, Scope, Wait};
 use super::exchange::{Ask, Decision, Event, Objects, Order, Registration, Removal};
-use super::job::{JobKey, Observation, Repository, Source, is_below};
+use super::job::{JobKey, Repository, Source, is_below};
+use super::look_ups::LookUps;
 use super::orphan_runners::Marks;
 use super::runners::{self, Claim, Known, Phase, Seen, Step, runner_name, work};
 use super::story::What;
@@ -25,14 +26,14 @@ const LIST_JOBS: (Duration, Duration) = (Duration::from_secs(60), Duration::from
 const LATELY: Duration = Duration::from_secs(3_600);
 /// How often runners are listed while machines exist, and otherwise.
 const LIST_RUNNERS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
-/// After a list or a look-up that failed.
+/// A job that nobody has said to be open for so long is looked up: its repository may be gone, or is in no list.
+const UNCONFIRMED: Duration = LIST_JOBS.1;
+/// After a list that failed.
 const AGAIN: Duration = Duration::from_secs(20);
 /// While anything goes on, it is looked at again so often at least.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How a scale set stands is known for so long without a session.
 const SEEN: Duration = Duration::from_secs(2);
-/// No more events are kept that have to be looked up before they are believed; polls find their jobs too.
-const MOST_UNPROVEN: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Poll {
@@ -62,7 +63,7 @@ pub struct Dispatch {
     /// When a webhook or a scale set was heard of last, by the owner of the repository.
     heard: BTreeMap<String, Moment>,
     runner_polls: BTreeMap<Scope, Poll>,
-    look_ups: BTreeMap<JobKey, (Repository, Poll)>,
+    look_ups: LookUps,
     waits: BTreeMap<JobKey, Wait>,
     asked_limits: BTreeMap<String, Moment>,
 }
@@ -84,7 +85,7 @@ impl Dispatch {
             job_polls: BTreeMap::new(),
             heard: BTreeMap::new(),
             runner_polls: BTreeMap::new(),
-            look_ups: BTreeMap::new(),
+            look_ups: LookUps::default(),
             waits: BTreeMap::new(),
             asked_limits: BTreeMap::new(),
         }
@@ -120,31 +121,25 @@ impl Dispatch {
         match event {
             Event::Observed(observation) => {
                 if self.table.observe(&observation, now.wall) == Change::Unproven {
-                    self.doubt(&observation);
+                    self.look_ups.doubt(&observation.facts);
                 } else if observation.source != Source::Poll {
                     self.heard.insert(observation.facts.repository.owner, now.monotonic);
                 }
             }
-            Event::Doubted(observation) => self.doubt(&observation),
+            Event::Doubted(observation) => self.look_ups.doubt(&observation.facts),
             Event::Listed(list) => {
                 self.table.listed(&list, now.wall);
                 self.polled(&list.owner, None, now);
             }
             Event::ListFailed(owner) => self.polled(&owner, Some(AGAIN), now),
             Event::LookedUp { key, asked, answer } => {
-                let repository = self.look_ups.get(&key).map(|(repository, _)| repository);
+                let repository = self.look_ups.repository(&key);
                 // That another repository has no such job says nothing about it.
                 let is_about = |job: &Job| repository.is_none_or(|found| job.facts.repository == *found);
                 if answer != LookUp::Absent || self.table.get(&key).is_some_and(is_about) {
                     self.table.looked_up(&key, asked, &answer, now.wall);
                 }
-                if answer == LookUp::Failed
-                    && let Some((_, poll)) = self.look_ups.get_mut(&key)
-                {
-                    *poll = Poll { is_waiting: false, next: now.monotonic.after(AGAIN) };
-                } else {
-                    self.look_ups.remove(&key);
-                }
+                self.look_ups.answered(&key, answer == LookUp::Failed, now.monotonic);
             }
             Event::Runners { scope, asked, runners } => {
                 let next = if runners.is_none() { now.monotonic.after(AGAIN) } else { Moment::default() };
@@ -177,7 +172,7 @@ impl Dispatch {
             },
             Event::Registered { claim, answer } => self.of_claim(&claim, now, |known, now| match answer {
                 Registration::Done(id) => {
-                    *known = Known::registered(id, known.asked_set, now.wall);
+                    *known = Known::registered(id, known.asked_set, known.asked_scope.take(), now.wall);
                     Ok(())
                 }
                 Registration::NameTaken => {
@@ -240,14 +235,6 @@ impl Dispatch {
         }
     }
 
-    /// It is looked up, and taken as that says.
-    fn doubt(&mut self, observation: &Observation) {
-        if self.look_ups.len() < MOST_UNPROVEN {
-            let repository = observation.facts.repository.clone();
-            self.look_ups.entry(observation.facts.key).or_insert((repository, Poll::default()));
-        }
-    }
-
     fn polled(&mut self, owner: &str, again: Option<Duration>, now: Now) {
         let poll = self.job_polls.entry(owner.to_owned()).or_default();
         poll.is_waiting = false;
@@ -285,6 +272,7 @@ impl Dispatch {
                 limited.insert(owner.clone(), until);
             }
         }
+        let runners = self.names.values().map(|(_, name)| name.as_str()).collect();
         assign::assign(&assign::Observed {
             table: &self.table,
             pools: objects.pools,
@@ -292,7 +280,7 @@ impl Dispatch {
             assigned: &self.assigned(objects.pools, supply, now),
             rules: objects.rules,
             limited: &limited,
-            prefix: &self.prefix,
+            runners: &runners,
             now,
         })
     }
@@ -343,12 +331,13 @@ impl Dispatch {
         for (scope, (asked, runners)) in std::mem::take(&mut self.lists) {
             let by_name: BTreeMap<&str, &Seen> = runners.iter().map(|runner| (runner.name.as_str(), runner)).collect();
             for claim in objects.claims {
-                let is_of_scope = objects.pools.iter().any(|pool| pool.name == claim.pool && pool.scope == scope);
+                let pool = objects.pools.iter().find(|pool| pool.name == claim.pool);
                 let (Some((_, name)), Some(known)) = (self.names.get(&claim.name), self.known.get_mut(&claim.name))
                 else {
                     continue;
                 };
-                if is_of_scope && (claim.runner.is_some() || known.registered.is_some()) {
+                let id = claim.runner.as_ref().map(|runner| runner.id).or(known.registered.map(|(id, _)| id));
+                if id.is_some() && known.scope_of(id, claim, pool) == Some(&scope) {
                     known.listed(by_name.get(name.as_str()).copied(), asked, now);
                 }
             }
@@ -373,12 +362,20 @@ impl Dispatch {
             let Some((_, name)) = self.names.get(&claim.name).cloned() else { continue };
             let known = self.known.entry(claim.name.clone()).or_default();
             let pool = objects.pools.iter().find(|pool| pool.name == claim.pool);
+            if claim.is_off {
+                known.off_since.get_or_insert(now.monotonic);
+            }
+            let id = claim.runner.as_ref().map(|runner| runner.id);
+            let scope = known.scope_of(id, claim, pool);
             // Nobody else's job runs on it, whatever an event says.
-            let is_possible = |job: &Job| pool.is_none_or(|pool| pool.can_run(&job.facts));
+            let is_possible =
+                |job: &Job| pool.is_none_or(|pool| scope.is_some_and(|scope| pool.can_run(&job.facts, scope)));
             let is_its = self.table.of_runner(&name).is_some_and(is_possible);
             let work = if is_its { work(&self.table, &name) } else { runners::Work::None };
             let set = pool.and_then(Pool::registers);
-            let is_foreign = set.is_some_and(|set| claim.runner.as_ref().is_some_and(|found| found.scale_set != set));
+            let is_foreign = claim.runner.as_ref().is_some_and(|found| {
+                set.is_some_and(|set| found.scale_set != set) || pool.is_some_and(|pool| scope != Some(&pool.scope))
+            });
             let observed = runners::Observed { claim, known, work, name: &name, is_foreign, now };
             let (phase, step) = runners::decide(&observed);
             if let Some(story) = observed.work.job().and_then(|key| self.table.story_of(&key)) {
@@ -417,7 +414,14 @@ impl Dispatch {
         decision: &mut Decision,
     ) {
         let (Some(known), owner) = (self.known.get_mut(&claim.name), claim.name.clone()) else { return };
-        let scope = pool.map(|pool| pool.scope.clone());
+        let id = match step {
+            Step::Remove(id) => Some(id),
+            _ => None,
+        };
+        let scope = match step {
+            Step::Register => pool.map(|pool| pool.scope.clone()),
+            _ => known.scope_of(id, claim, pool).cloned(),
+        };
         let ask = match (step, scope) {
             (Step::Wait, _) => return,
             (Step::Record(record), _) => {
@@ -440,15 +444,15 @@ impl Dispatch {
                 }
                 return decision.orders.push((owner, Order::End(why)));
             }
-            // Without its pool nobody knows where the runner is; the pool stays until its claims are gone.
+            // Without its pool nobody knows where the runner is, and another server does not know it.
             (_, None) => return,
             (Step::Register, Some(scope)) => {
                 // Whose runner it is to be, is known soon.
                 let Some(set) = pool.and_then(Pool::registers) else { return };
-                known.asked_set = set;
+                (known.asked_set, known.asked_scope) = (set, Some(scope.clone()));
                 (scope, Ask::Register { claim: owner, name, scale_set: known.asked_set })
             }
-            (Step::Find, Some(scope)) => (scope, Ask::Find { claim: owner, name }),
+            (Step::Find, Some(scope)) => (scope.clone(), Ask::Find { scope, claim: owner, name }),
             (Step::Remove(id), Some(scope)) => (scope.clone(), Ask::Remove { scope, id, claim: Some(owner) }),
         };
         let (scope, ask) = ask;
@@ -484,23 +488,9 @@ impl Dispatch {
 
     /// Lists and look-ups that are due.
     fn poll(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
-        // The jobs of an enterprise are in no list.
-        let is_unlisted = |job: &Job| {
-            job.is_unconfirmed(LIST_JOBS.1, now.wall)
-                && payer(objects.pools, &job.facts.repository).is_some_and(Scope::is_enterprise)
-        };
-        for job in self.table.all().filter(|job| job.is_suspect() || is_unlisted(job)) {
-            self.look_ups.entry(job.facts.key).or_insert((job.facts.repository.clone(), Poll::default()));
-        }
-        for (key, (repository, poll)) in &mut self.look_ups {
-            let Some(scope) = payer(objects.pools, repository) else { continue };
-            let allowance = self.allowances.entry(scope.owner.clone()).or_default();
-            if poll.is_due(now.monotonic) && allowance.admit(Purpose::Poll, 1, now.wall).is_ok() {
-                poll.is_waiting = true;
-                decision.asks.push(Ask::LookUp(repository.clone(), *key));
-            }
-        }
-        for owner in objects.pools.iter().map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
+        // Those of an enterprise are in no list.
+        let listed = objects.pools.iter().filter(|pool| pool.polls);
+        for owner in listed.map(|pool| &pool.scope.owner).collect::<BTreeSet<_>>() {
             let open = self.table.all().filter(|job| job.is_open() && job.facts.repository.is_of(owner));
             let runs: BTreeSet<u64> = open.map(|job| job.facts.run).collect();
             let is_heard = self.heard.iter().any(|(one, at)| is_below(one, owner) && now.monotonic < at.after(LATELY));
@@ -527,6 +517,20 @@ impl Dispatch {
             }
             decision.wake = decision.wake.min(poll.next.max(now.monotonic.after(Duration::from_secs(1))));
         }
+        self.look_up(objects, now, decision);
+    }
+
+    /// Looks up jobs that lists do not show, after the lists: these say more for what they cost.
+    fn look_up(&mut self, objects: Objects<'_>, now: Now, decision: &mut Decision) {
+        let is_wanted = |job: &&Job| job.is_suspect() || job.is_unconfirmed(UNCONFIRMED, now.wall);
+        let wanted = self.table.all().filter(is_wanted).map(|job| &job.facts);
+        self.look_ups.set(wanted, |facts| demand::concerns(facts, objects.pools, &self.prefix));
+        let allowances = &mut self.allowances;
+        let asked = self.look_ups.ask(now.monotonic, |repository| {
+            let Some(scope) = payer(objects.pools, repository) else { return false };
+            allowances.entry(scope.owner.clone()).or_default().admit(Purpose::Poll, 1, now.wall).is_ok()
+        });
+        decision.asks.extend(asked.into_iter().map(|(repository, key)| Ask::LookUp(repository, key)));
     }
 }
 
@@ -562,3 +566,6 @@ impl Poll {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

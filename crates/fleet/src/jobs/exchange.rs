@@ -165,6 +165,8 @@ pub enum Ask {
     },
     /// Find a runner by its name.
     Find {
+        /// Where it would be registered.
+        scope: Scope,
         /// The claim.
         claim: Name,
         /// The name of the runner.

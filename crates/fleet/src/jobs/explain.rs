@@ -29,6 +29,9 @@ pub fn wait(wait: &Wait, platform: Platform, now: Timestamp) -> String {
             missing.join(", ")
         ),
         Wait::Paused { pool } => format!("pool {pool} is paused; resume it"),
+        Wait::NotReady { pool, why } => {
+            format!("no machine can be made for pool {pool} now: {why}; its conditions say what helps")
+        }
         Wait::Quota { of, allowed } => {
             format!("{of} has as many machines as its quota of {allowed} allows; the next one that ends makes room")
         }

@@ -14,6 +14,7 @@ pub mod fair;
 pub mod figures;
 mod hmac;
 pub mod job;
+pub mod look_ups;
 pub mod milestones;
 pub mod orphan_runners;
 mod payload;

@@ -1,5 +1,6 @@
 //! The runner of one claim: registered, online, busy, ended. A machine ends only when its runner can take no job any more.
 
+use super::demand::{Pool, Scope};
 use super::job::{JobKey, State};
 use super::table::Table;
 use crate::blueprint::shortened;
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub const ONLINE_DEADLINE: Duration = Duration::from_secs(600);
 /// A runner that was online may be offline for so long, without a job.
 pub const OFFLINE_GRACE: Duration = Duration::from_secs(300);
+/// A machine that is surely off can take no job: after so long it ends also if its runner could not be removed. That is an orphan then.
+pub const REMOVAL_DEADLINE: Duration = Duration::from_secs(300);
 /// A runner is missing in lists for so long before it counts as gone: lists are late.
 pub const ABSENT_GRACE: Duration = Duration::from_secs(90);
 /// A guest reports at once that a job runs, and jobs are listed then. No other machine is made for that job for so long.
@@ -34,6 +37,9 @@ pub struct RunnerRecord {
     /// The scale set that it belongs to: it runs jobs of no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_set: Option<u64>,
+    /// Where it is registered, whatever its pool says now; that of its pool if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// When it was registered.
     pub registered_time: Timestamp,
     /// When its configuration had reached the machine. The configuration itself is never kept.
@@ -69,8 +75,12 @@ pub struct Claim {
     pub machine: Machine,
     /// Since when the machine is like that.
     pub since: Timestamp,
+    /// Whether its machine ran and is off, or gone.
+    pub is_off: bool,
     /// Its runner, from its status.
     pub runner: Option<RunnerRecord>,
+    /// Its runner is registered at another server than its pool names now.
+    pub is_elsewhere: bool,
     /// It takes no more work: it is drained or deleted.
     pub ends: bool,
 }
@@ -99,6 +109,10 @@ pub struct Known {
     pub(super) registered: Option<(u64, Timestamp)>,
     /// The scale set of the runner that was asked for last.
     pub(super) asked_set: Option<u64>,
+    /// Where it was asked for.
+    pub(super) asked_scope: Option<Scope>,
+    /// Since when its machine is off.
+    pub(super) off_since: Option<Moment>,
     /// When its machine had taken the configuration.
     pub(super) delivered: Option<Timestamp>,
     /// Whether an earlier registration may have been carried out.
@@ -139,8 +153,23 @@ pub struct Seen {
 
 impl Known {
     /// A runner that was registered just now.
-    pub(super) fn registered(id: u64, asked_set: Option<u64>, at: Timestamp) -> Known {
-        Known { registered: Some((id, at)), asked_set, ..Known::default() }
+    pub(super) fn registered(id: u64, asked_set: Option<u64>, asked_scope: Option<Scope>, at: Timestamp) -> Known {
+        Known { registered: Some((id, at)), asked_set, asked_scope, ..Known::default() }
+    }
+
+    /// Where the runner of a claim with this id is registered, or whichever it has; nothing if nobody here can be asked about it.
+    pub(super) fn scope_of<'a>(
+        &'a self,
+        id: Option<u64>,
+        claim: &'a Claim,
+        pool: Option<&'a Pool>,
+    ) -> Option<&'a Scope> {
+        let of_pool = pool.map(|pool| &pool.scope);
+        match claim.runner.as_ref().filter(|runner| Some(runner.id) == id) {
+            Some(_) if claim.is_elsewhere => None,
+            Some(runner) => runner.scope.as_ref().or(of_pool),
+            None => self.asked_scope.as_ref().or(of_pool),
+        }
     }
 
     /// Takes what a complete list says about the runner.
@@ -296,7 +325,7 @@ pub struct Observed<'a> {
     pub work: Work,
     /// The name that the runner has, or will have.
     pub name: &'a str,
-    /// Its runner does not belong to the scale set that the runners of its pool belong to now.
+    /// Its runner is not where the runners of its pool are registered now, or does not belong to their scale set.
     pub is_foreign: bool,
     /// The present moment.
     pub now: Now,
@@ -335,7 +364,8 @@ fn running(observed: &Observed<'_>) -> (Phase, Step) {
         && recorded.is_none_or(|runner| runner.id != id)
     {
         let (name, scale_set) = (observed.name.to_owned(), known.asked_set);
-        let record = RunnerRecord { id, name, scale_set, registered_time, delivered_time: None };
+        let scope = known.asked_scope.clone();
+        let record = RunnerRecord { id, name, scale_set, scope, registered_time, delivered_time: None };
         return preparing(Step::Record(Some(record)));
     }
     let Some(runner) = recorded else {
@@ -409,11 +439,12 @@ fn overdue(observed: &Observed<'_>, runner: &RunnerRecord) -> Option<Why> {
 
 /// Ends a machine once its runner is removed from GitHub, or was never registered.
 fn leave(observed: &Observed<'_>, why: Why) -> Step {
-    let Observed { claim, known, .. } = observed;
+    let Observed { claim, known, now, .. } = observed;
     let recorded = claim.runner.as_ref().map(|runner| runner.id);
     let runner = known.registered.map(|(id, _)| id).or(recorded).or(known.stray);
+    let is_late = known.off_since.is_some_and(|since| since.after(REMOVAL_DEADLINE) <= now.monotonic);
     match runner {
-        _ if known.is_removed => Step::End(why),
+        _ if known.is_removed || is_late => Step::End(why),
         Some(id) => Step::Remove(id),
         None if known.is_uncertain => Step::Find,
         None => Step::End(why),

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub const KEPT: Duration = Duration::from_secs(3600);
 /// An event about an unknown job that happened longer ago is looked up first: it may be a repetition about a job that was forgotten.
 pub const FRESH: Duration = Duration::from_secs(600);
+/// GitHub ends a job that no runner has taken for a day, and one that runs for five days.
+const LONGEST: (Duration, Duration) = (Duration::from_secs(25 * 3_600), Duration::from_secs(5 * 24 * 3_600 + 3_600));
 /// An answer about something that was said at the same moment is later than that.
 const SHORT: Duration = Duration::from_millis(1);
 /// No more jobs are kept; those that ended go first. Further ones are found by polls when there is room.
@@ -263,8 +265,14 @@ impl Table {
         }
     }
 
-    /// Forgets jobs that ended a while ago.
+    /// Forgets jobs that ended a while ago, and those that must have ended: nobody could be asked about them since.
     pub fn prune(&mut self, now: Timestamp) {
+        let must_have_ended = |job: &Job| match job.facts.state {
+            State::Queued => job.is_unconfirmed(LONGEST.0, now),
+            State::InProgress => job.is_unconfirmed(LONGEST.1, now),
+            State::Waiting | State::Completed => false,
+        };
+        self.jobs.retain(|_, job| !must_have_ended(job));
         self.jobs.retain(|_, job| job.is_open() || later(job.changed, KEPT) > now);
         let jobs = &self.jobs;
         self.by_runner.retain(|_, key| jobs.contains_key(key));

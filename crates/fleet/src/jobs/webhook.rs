@@ -113,50 +113,72 @@ pub struct Receiver {
     known: BTreeSet<[u8; 32]>,
 }
 
-impl Receiver {
-    /// Checks a webhook against the accepted secrets; there are several while one is replaced.
-    pub fn receive(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Verdict {
-        match self.check(delivery, secrets, now) {
-            Ok(verdict) => verdict,
-            Err(refusal) => Verdict::Refused(refusal),
+/// A webhook that was checked, but for whether it is new.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    verdict: Verdict,
+    codes: [[u8; 32]; 2],
+    /// Which of the secrets have signed it, by their place: what it says is taken for their pools only.
+    pub signers: Vec<usize>,
+}
+
+impl Checked {
+    fn new(judged: Result<(Verdict, Vec<usize>), Refusal>, id: Option<&str>, body: &[u8]) -> Checked {
+        match judged {
+            Ok((verdict @ Verdict::Accepted(_), signers)) => {
+                Checked { verdict, codes: codes(id.unwrap_or_default(), body), signers }
+            }
+            Ok((verdict, signers)) => Checked { verdict, codes: [[0; 32]; 2], signers },
+            Err(refusal) => Checked { verdict: Verdict::Refused(refusal), codes: [[0; 32]; 2], signers: Vec::new() },
         }
+    }
+}
+
+/// Checks a webhook against the accepted secrets; there are several while one is replaced. That takes a while: the body is read once for each.
+pub fn check(delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Checked {
+    let judged = verify(delivery, secrets).and_then(|signers| Ok((judge(delivery, now)?, signers)));
+    Checked::new(judged, delivery.id, delivery.body)
+}
+
+/// What a genuine webhook says.
+fn judge(delivery: &Delivery<'_>, now: Timestamp) -> Result<Verdict, Refusal> {
+    let event = delivery.event.ok_or(Refusal::NoEvent)?;
+    delivery.id.filter(|id| !id.is_empty() && id.len() <= 128).ok_or(Refusal::NoDelivery)?;
+    if event == "ping" {
+        return Ok(Verdict::Ignored("ping"));
+    }
+    if event != "workflow_job" {
+        return Ok(Verdict::Ignored("other_event"));
+    }
+    let (facts, happened) = payload::read(delivery.body).map_err(Refusal::Unreadable)?;
+    // Events of old enterprise servers have no time; a job without one is looked up before it is believed.
+    let at = happened.unwrap_or(Timestamp::UNIX_EPOCH);
+    if happened.is_some() && change::now::later(at, MAX_AGE) < now {
+        return Err(Refusal::TooOld);
+    }
+    if at > change::now::later(now, CLOCKS_DIFFER) {
+        return Err(Refusal::InFuture);
+    }
+    Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
+}
+
+impl Receiver {
+    /// Takes a webhook that was checked. One that was received before says nothing.
+    pub fn take(&mut self, checked: &Checked) -> Verdict {
+        if !matches!(checked.verdict, Verdict::Accepted(_)) {
+            return checked.verdict.clone();
+        }
+        if checked.codes.iter().any(|code| self.known.contains(code)) {
+            return Verdict::Ignored("repeated");
+        }
+        checked.codes.into_iter().for_each(|code| self.remember(code));
+        checked.verdict.clone()
     }
 
     /// What was accepted could not be passed on: when it is delivered again, it is new.
-    pub fn forget(&mut self, id: Option<&str>, body: &[u8]) {
-        let codes = codes(id.unwrap_or_default(), body);
-        self.known.retain(|code| !codes.contains(code));
-        self.order.retain(|code| !codes.contains(code));
-    }
-
-    fn check(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Result<Verdict, Refusal> {
-        if delivery.body.len() > LARGEST {
-            return Err(Refusal::TooLarge);
-        }
-        verify(delivery, secrets)?;
-        let event = delivery.event.ok_or(Refusal::NoEvent)?;
-        let id = delivery.id.filter(|id| !id.is_empty() && id.len() <= 128).ok_or(Refusal::NoDelivery)?;
-        if event == "ping" {
-            return Ok(Verdict::Ignored("ping"));
-        }
-        if event != "workflow_job" {
-            return Ok(Verdict::Ignored("other_event"));
-        }
-        let codes = codes(id, delivery.body);
-        if codes.iter().any(|code| self.known.contains(code)) {
-            return Ok(Verdict::Ignored("repeated"));
-        }
-        let (facts, happened) = payload::read(delivery.body).map_err(Refusal::Unreadable)?;
-        // Events of old enterprise servers have no time; a job without one is looked up before it is believed.
-        let at = happened.unwrap_or(Timestamp::UNIX_EPOCH);
-        if happened.is_some() && change::now::later(at, MAX_AGE) < now {
-            return Err(Refusal::TooOld);
-        }
-        if at > change::now::later(now, CLOCKS_DIFFER) {
-            return Err(Refusal::InFuture);
-        }
-        codes.into_iter().for_each(|code| self.remember(code));
-        Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
+    pub fn forget(&mut self, checked: &Checked) {
+        self.known.retain(|code| !checked.codes.contains(code));
+        self.order.retain(|code| !checked.codes.contains(code));
     }
 
     fn remember(&mut self, code: [u8; 32]) {
@@ -176,20 +198,19 @@ fn codes(id: &str, body: &[u8]) -> [[u8; 32]; 2] {
     [hmac(b"delivery", id.as_bytes()), hmac(b"body", body)]
 }
 
-/// Whether one of the secrets gives the signature. All are tried, so that the time does not tell which.
-fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
+/// Which of the secrets give the signature, by their place. All are tried, so that the time does not tell which.
+fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<Vec<usize>, Refusal> {
+    if delivery.body.len() > LARGEST {
+        return Err(Refusal::TooLarge);
+    }
     if secrets.iter().all(|secret| secret.is_empty()) {
         return Err(Refusal::NoSecret);
     }
-    claimed(delivery).ok_or(Refusal::NoSignature)?;
-    if signers(delivery, secrets).is_empty() { Err(Refusal::WrongSignature) } else { Ok(()) }
-}
-
-/// Which of the secrets give the signature, by their place: what a webhook says is taken for their pools only.
-pub fn signers(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Vec<usize> {
-    let Some(claimed) = claimed(delivery) else { return Vec::new() };
+    let claimed = claimed(delivery).ok_or(Refusal::NoSignature)?;
     let is_right = |secret: &[u8]| is_same(&hmac(secret, delivery.body), &claimed) & !secret.is_empty();
-    secrets.iter().enumerate().filter(|(_, secret)| is_right(secret)).map(|(place, _)| place).collect()
+    let right = secrets.iter().enumerate().filter(|(_, secret)| is_right(secret));
+    let signers: Vec<usize> = right.map(|(place, _)| place).collect();
+    if signers.is_empty() { Err(Refusal::WrongSignature) } else { Ok(signers) }
 }
 
 fn claimed(delivery: &Delivery<'_>) -> Option<[u8; 32]> {

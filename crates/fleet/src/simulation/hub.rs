@@ -60,6 +60,8 @@ pub(super) struct Hub {
     pub(super) assignment: Assignment,
     /// Nothing is answered.
     pub(super) is_down: bool,
+    /// The login sees no repository any more.
+    pub(super) hides_repositories: bool,
     /// Nothing of scale sets is answered.
     pub(super) is_service_down: bool,
     pub(super) sessions: u64,
@@ -169,6 +171,8 @@ impl Hub {
                 Ok(Answer::Runners(Runners { runners, is_complete: true }))
             }
             Ask::RemoveRunner(id) => self.remove(*id),
+            Ask::ListJobs { .. } if self.hides_repositories => Ok(Answer::Jobs(Jobs::default())),
+            Ask::Job { .. } if self.hides_repositories => Ok(Answer::NoRepository),
             Ask::ListJobs { .. } => {
                 let open = self.jobs.iter().filter(|(_, job)| !job.is_done);
                 let jobs = open.map(|(id, found)| (JobId(*id), job(*id, found))).collect();
@@ -199,6 +203,14 @@ impl Hub {
                 self.runners.remove(&id.0);
                 Ok(Answer::Done)
             }
+        }
+    }
+
+    /// The machine of a runner has switched itself off in the middle of its job.
+    pub(super) fn lose_job(&mut self, id: u64) {
+        let job = self.runners.get(&id).and_then(|runner| runner.job);
+        if let Some(job) = job.and_then(|job| self.jobs.get_mut(&job)) {
+            job.ends_at = self.now + 20_000;
         }
     }
 

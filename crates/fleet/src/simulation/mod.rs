@@ -21,6 +21,7 @@ mod seeds;
 mod set_runners;
 mod site;
 mod troubles;
+mod trust;
 mod versions;
 mod waiting;
 mod webhooks;

@@ -55,6 +55,12 @@ pub(super) struct Site {
     pub(super) is_rough: bool,
     pub(super) webhooks: bool,
     pub(super) refuses_logins: bool,
+    /// Pools whose every request is refused.
+    pub(super) refused_pools: BTreeSet<&'static str>,
+    /// Whether jobs say in the name of their guests that the runner was refused.
+    pub(super) has_liars: bool,
+    /// What was asked, at which address.
+    pub(super) asked: Vec<(String, forge::Ask)>,
     /// At this step every guest fails.
     pub(super) fails_at: Option<Step>,
     /// Whether no webhook arrives.
@@ -103,6 +109,9 @@ impl Site {
             is_rough: false,
             webhooks: false,
             refuses_logins: false,
+            refused_pools: BTreeSet::new(),
+            has_liars: false,
+            asked: Vec::new(),
             fails_at: None,
             is_unreachable: false,
             announced: BTreeSet::new(),
@@ -373,12 +382,14 @@ impl Site {
                     let none = forge::Jobs { read, ..forge::Jobs::default() };
                     vec![Event::Elsewhere(number, Answer::Forge(Ok(forge::Answer::Jobs(none))))]
                 }
-                forge::Ask::Check if self.refuses_logins => {
-                    let failure =
-                        forge::Failure::Configuration { message: "bad credentials".into(), remedy: "".into() };
-                    vec![Event::Elsewhere(number, Answer::Forge(Err(failure)))]
+                forge::Ask::Check if self.refuses_logins => vec![Event::Elsewhere(number, refused())],
+                _ if self.refused_pools.contains(request.forge.name.as_str()) => {
+                    vec![Event::Elsewhere(number, refused())]
                 }
-                ask => self.ask_hub(number, &ask),
+                ask => {
+                    self.asked.push((request.address, ask.clone()));
+                    self.ask_hub(number, &ask)
+                }
             },
             Command::Elsewhere(number, Request::ForgetForge(_)) => {
                 vec![Event::Elsewhere(number, Answer::Border(Reply::Done))]
@@ -481,6 +492,11 @@ impl Site {
         };
         vec![Event::Elsewhere(number, Answer::Border(reply))]
     }
+}
+
+fn refused() -> Answer {
+    let (message, remedy) = ("bad credentials".into(), String::new());
+    Answer::Forge(Err(forge::Failure::Configuration { message, remedy }))
 }
 
 fn lost() -> Answer {

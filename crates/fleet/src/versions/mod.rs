@@ -88,6 +88,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether the guest of the machine says that its runner is of no use.
+    pub fn is_claimed_failure(self) -> bool {
+        matches!(self, Outcome::NotStarted | Outcome::Refused)
+    }
+
     /// In a sentence.
     pub fn message(self) -> &'static str {
         match self {

@@ -122,11 +122,25 @@ pub(crate) async fn read(client: &Client, repository: &RepositoryName, id: JobId
             let job: WireJob = content.read().map_err(|trouble| fail(&trouble))?;
             Ok(Answer::Job(Some(Box::new(job.job(repository)))))
         }
-        // A repository that is not seen any more answers the same.
-        Err(trouble) if trouble.is(404) => {
+        // A repository that is not seen any more answers the same; one that was transferred or renamed, with another address.
+        Err(trouble) if is_elsewhere(&trouble) => {
             let seen = client.send(&Sent::get("/repos/{owner}/{repo}", &[owner, name])).await;
-            seen.map(|_| Answer::Job(None)).map_err(|trouble| fail(&trouble))
+            match seen {
+                Ok(_) if trouble.is(404) => Ok(Answer::Job(None)),
+                Err(trouble) if is_elsewhere(&trouble) => {
+                    // Without its scope, nothing is known of its repositories.
+                    let scope = Sent::get("/{scope}/actions/runners", &[]).query("per_page", "1");
+                    client.send(&scope).await.map(|_| Answer::NoRepository).map_err(|trouble| fail(&trouble))
+                }
+                Ok(_) => Err(fail(&trouble)),
+                Err(trouble) => Err(fail(&trouble)),
+            }
         }
         Err(trouble) => Err(fail(&trouble)),
     }
+}
+
+/// Whether nothing is at an address, or not any more.
+fn is_elsewhere(trouble: &Trouble) -> bool {
+    [301, 404].into_iter().any(|code| trouble.is(code))
 }

@@ -1,6 +1,6 @@
 //! The webhooks that GitHub publishes as examples, as the receiver reads them.
 
-use fleet::jobs::webhook::{Delivery, Receiver, Verdict};
+use fleet::jobs::webhook::{Delivery, Receiver, Verdict, check};
 use fleet::jobs::{JobKey, State};
 use jiff::Timestamp;
 use playground::cache::Cache;
@@ -19,7 +19,7 @@ fn receive(event: &str, id: &str, payload: &Value, now: Timestamp) -> Verdict {
     let digits: String = code.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let signature = format!("sha256={digits}");
     let delivery = Delivery { event: Some(event), id: Some(id), signature: Some(&signature), body: body.as_bytes() };
-    Receiver::default().receive(&delivery, &[SECRET], now)
+    Receiver::default().take(&check(&delivery, &[SECRET], now))
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{Assignment, Observed, Supply, assign};
 use crate::jobs::demand::tests::{job, pool};
-use crate::jobs::demand::{Hearing, Pool, Scope, Wait};
+use crate::jobs::demand::{Hearing, Pool, Scope, Standing, Wait};
 use crate::jobs::fair::Rules;
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::jobs::table::Table;
@@ -55,7 +55,7 @@ impl Case {
             assigned: &self.assigned,
             rules: &self.rules,
             limited: &self.limited,
-            prefix: "vp-",
+            runners: &["vp-0", "vp-1"].into(),
             now: Now { wall: Timestamp::UNIX_EPOCH, monotonic: Moment::default() },
         })
     }
@@ -264,4 +264,58 @@ fn machines_that_cannot_run_jobs_of_the_scale_set_do_not_count_for_it() {
     assert_eq!(case.demand(), 3);
     case.supply.values_mut().for_each(|supply| supply.others = 2);
     assert_eq!(case.demand(), 4, "two of its own, and two that end with their jobs");
+}
+
+#[test]
+fn a_pool_that_can_make_no_machine_leaves_jobs_to_others_and_keeps_what_its_machines_will_run() {
+    let mut case = Case::queued(&["pve"], 2);
+    let first = Name::new("ci", "first");
+    case.pools.push(Pool { name: first.clone(), priority: 1, ..case.pools[0].clone() });
+    let at = Timestamp::UNIX_EPOCH;
+    let starting = vec![("ci/first-1".to_owned(), at)];
+    case.supply.insert(first.clone(), Supply { starting, ..Supply::default() });
+    let demands = |case: &Case| {
+        let found = case.assign().scale;
+        (found[&first].demand, found[&Name::new("ci", "linux")].demand)
+    };
+    assert_eq!(demands(&case), (2, 0));
+    case.pools[1].standing = Standing::Held("BackingOff");
+    assert_eq!((demands(&case), case.reasons()), ((1, 1), vec!["Booting", "Creating"]));
+    case.pools[1].standing = Standing::Disconnected;
+    assert_eq!((demands(&case), case.reasons()), ((0, 2), vec!["Creating"; 2]), "its machine gets no runner");
+    case.pools[1].standing = Standing::Unproved;
+    let waiting = |case: &Case| case.assign().scale[&first].waiting;
+    assert_eq!((demands(&case), waiting(&case)), ((0, 2), 0), "it learns nothing of jobs");
+    case.pools.remove(0);
+    assert_eq!(case.reasons(), ["NotReady"; 2]);
+    assert_eq!((case.assign().scale[&first].demand, waiting(&case)), (0, 0));
+    // What nobody else runs is what a held pool says it cannot meet.
+    case.pools[0].standing = Standing::Held("NoRunnerVersion");
+    assert_eq!((case.assign().scale[&first].demand, case.reasons()), (2, vec!["Booting", "NotReady"]));
+}
+
+#[test]
+fn a_scale_set_of_a_pool_that_can_make_no_machine_reports_what_there_is() {
+    let mut case = Case::queued(&["pve"], 3);
+    case.pools[0].scale_set = Some(7);
+    case.has(1, 1, 1);
+    let capacity = |case: &Case| case.assign().scale[&Name::new("ci", "linux")].capacity;
+    assert_eq!(capacity(&case), 10);
+    case.pools[0].standing = Standing::Held("BackingOff");
+    assert_eq!((capacity(&case), case.reasons()), (3, vec!["NotAssigned", "NotAssigned", "NotReady"]));
+    case.pools[0].standing = Standing::Disconnected;
+    assert_eq!(capacity(&case), 2);
+}
+
+/// GitHub shows a job as one that runs for a while after its machine is gone, and for ever if its repository is.
+#[test]
+fn a_quota_counts_only_machines_that_exist() {
+    let mut case = Case::queued(&["pve"], 1);
+    case.rules.owners.insert("acme".into(), 1);
+    let mut running = job(7, "acme/shop", &["pve"]);
+    (running.state, running.runner) = (State::InProgress, Some("vp-gone".into()));
+    case.see(running.clone());
+    assert_eq!(case.reasons(), ["Creating"]);
+    case.see(Facts { key: JobKey::Job { id: 8, attempt: 1 }, runner: Some("vp-0".into()), ..running });
+    assert_eq!(case.reasons(), ["Quota"]);
 }

@@ -26,7 +26,17 @@ fn now(second: u64) -> Now {
 
 fn claim(name: &str) -> Claim {
     let (name, pool, since) = (Name::new("ci", name), Name::new("ci", "linux"), now(0).wall);
-    Claim { name, uid: "u".into(), pool, machine: Machine::Starting, since, runner: None, ends: false }
+    Claim {
+        name,
+        uid: "u".into(),
+        pool,
+        machine: Machine::Starting,
+        since,
+        is_off: false,
+        runner: None,
+        is_elsewhere: false,
+        ends: false,
+    }
 }
 
 struct Bed {

@@ -30,6 +30,7 @@ fn every_reason_to_wait_is_a_sentence_of_its_own() {
         Wait::NotAssigned { pool: pool(), capacity: 4 },
         Wait::NotListening { pool: pool(), is_taken: true },
         Wait::NotListening { pool: pool(), is_taken: false },
+        Wait::NotReady { pool: pool(), why: "NotConnected".into() },
     ];
     let sentences: std::collections::BTreeSet<String> =
         all.iter().map(|reason| wait(reason, Platform::GitHub, now(3_700).wall)).collect();

@@ -167,6 +167,10 @@ pub fn why(
             format!("no pool has {label}{many} {}{near}", missing.join(", "))
         }
         Wait::Paused { pool } => format!("pool {} is paused", name_of(pool)),
+        Wait::NotReady { pool, why } => match found.and_then(|pool| pool.trouble.as_ref()) {
+            Some(trouble) => format!("pool {}: {trouble}", name_of(pool)),
+            None => format!("pool {} can have no machine now: {why}", name_of(pool)),
+        },
         Wait::Quota { of, allowed } => format!("quota of {of} is {allowed}, all busy"),
         Wait::PoolFull { pool, max } => format!("pool {} is full: all {max} machines are in use", name_of(pool)),
         Wait::NoCapacity { pool } => format!("no room on the hypervisor of pool {}", name_of(pool)),

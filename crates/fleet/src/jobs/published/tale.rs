@@ -187,6 +187,7 @@ fn next(line: &Line, pool: Option<&PoolLine>, report: &Report, now: Timestamp) -
             }
         }
         Wait::Paused { pool } => format!("resume the pool: {}", kubectl("edit", pool, "")),
+        Wait::NotReady { pool, .. } => explain("pool/", pool),
         Wait::Quota { of, .. } => {
             let busy = format!("virtpilot queue --all --repository {of}");
             format!("wait until one of its jobs ends, or raise its quota; {busy} shows what runs")

@@ -82,8 +82,17 @@ impl Bed {
         let name = Name::new("ci", "linux-7f2k");
         let pool = Name::new("ci", "linux");
         let since = now(second).wall;
-        self.claims =
-            vec![Claim { name, uid: "u".into(), pool, machine: Machine::Starting, since, runner: None, ends: false }];
+        self.claims = vec![Claim {
+            name,
+            uid: "u".into(),
+            pool,
+            machine: Machine::Starting,
+            since,
+            is_off: false,
+            runner: None,
+            is_elsewhere: false,
+            ends: false,
+        }];
     }
 
     fn decide(&mut self, second: u64) -> Report {
@@ -197,7 +206,8 @@ fn a_job_has_a_story_from_its_first_report_to_the_end_of_its_machine() {
     bed.claims[0].machine = Machine::Running;
     let (registered_time, delivered_time) = (now(20).wall, Some(now(21).wall));
     let name = runner.clone();
-    bed.claims[0].runner = Some(RunnerRecord { id: 9, name, scale_set: None, registered_time, delivered_time });
+    bed.claims[0].runner =
+        Some(RunnerRecord { id: 9, name, scale_set: None, scope: None, registered_time, delivered_time });
     let report = bed.decide(41);
     assert!(of(&report, 50).lines().nth(1).unwrap().ends_with("in progress for 10s on machine ci/linux-7f2k"));
     bed.see(100, &Seen { state: State::Completed, runner: Some(&runner), ..WAITS });
@@ -248,7 +258,7 @@ fn a_person_is_told_what_to_do_next() {
         next(&["linux"], &|pools| pools[0].room = Some(0)),
         next(&["linux"], &|pools| pools[0].scale_set = Some(3)),
         next(&["linux"], &|_| {}),
-        next(&["linux"], &|pools| pools.iter_mut().for_each(|pool| pool.scope.owner = "other".into())),
+        next(&["self-hosted"], &|pools| pools.iter_mut().for_each(|pool| pool.scope.owner = "other".into())),
     ];
     expect![[r#"
         correct runs-on of the job, or add the label gpu to a pool: kubectl edit runnerpool linux --namespace ci

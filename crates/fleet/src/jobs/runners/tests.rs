@@ -19,13 +19,23 @@ fn now(second: u64) -> Now {
 
 fn claim(machine: Machine, runner: Option<RunnerRecord>) -> Claim {
     let (name, pool) = (Name::new("ci", "linux-x"), Name::new("ci", "linux"));
-    Claim { name, uid: "uid".into(), pool, machine, since: now(0).wall, runner, ends: false }
+    Claim {
+        name,
+        uid: "uid".into(),
+        pool,
+        machine,
+        since: now(0).wall,
+        is_off: false,
+        runner,
+        is_elsewhere: false,
+        ends: false,
+    }
 }
 
 fn record(is_delivered: bool) -> Option<RunnerRecord> {
     let registered_time = now(0).wall;
     let delivered_time = is_delivered.then_some(registered_time);
-    Some(RunnerRecord { id: 7, name: "vp".into(), scale_set: None, registered_time, delivered_time })
+    Some(RunnerRecord { id: 7, name: "vp".into(), scale_set: None, scope: None, registered_time, delivered_time })
 }
 
 fn step(claim: &Claim, known: &Known, work: Work, second: u64) -> (Phase, Step) {

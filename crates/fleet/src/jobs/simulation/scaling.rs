@@ -78,7 +78,9 @@ impl World {
             pool: pool.clone(),
             machine: Machine::Starting,
             since: wall(now),
+            is_off: false,
             runner: None,
+            is_elsewhere: false,
             ends: false,
         };
         self.claims.insert(name, Kept { claim, vm, created: now, visible_at: now + 1 });

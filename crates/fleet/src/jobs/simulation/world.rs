@@ -10,7 +10,7 @@ use crate::jobs::hmac::hmac;
 use crate::jobs::job::{JobKey, Observation, Source, State};
 use crate::jobs::runners::{Claim, Machine, Phase, prefix, runner_name};
 use crate::jobs::table::{List, LookUp};
-use crate::jobs::webhook::{Delivery, Receiver, Verdict};
+use crate::jobs::webhook::{Delivery, Receiver, Verdict, check};
 use crate::object::Name;
 use api::fleet::RunnerPoolSpec;
 use change::{Moment, Now};
@@ -87,6 +87,8 @@ fn pools() -> Vec<Pool> {
         scaling: api::fleet::Scaling { max_replicas: 4, ..api::fleet::Scaling::default() },
         priority: 0,
         is_paused: false,
+        standing: crate::jobs::demand::Standing::Open,
+        polls: true,
         hypervisor: "pve".into(),
         room: None,
     };
@@ -338,7 +340,7 @@ impl World {
                 let signature = format!("sha256={digits}");
                 let (event, id) = (Some("workflow_job"), Some(id.as_str()));
                 let delivery = Delivery { event, id, signature: Some(&signature), body: body.as_bytes() };
-                let verdict = self.receiver.receive(&delivery, &[SECRET], wall(self.now));
+                let verdict = self.receiver.take(&check(&delivery, &[SECRET], wall(self.now)));
                 if let Verdict::Accepted(observation) = verdict {
                     let facts = &observation.facts;
                     let text = format!("webhook {} {:?} {:?}", facts.key, facts.state, facts.runner);
@@ -406,7 +408,7 @@ impl World {
                 };
                 Some(Event::Registered { claim, answer })
             }
-            Ask::Find { claim, name } => {
+            Ask::Find { claim, name, .. } => {
                 let found = self.github.runners.iter().find(|(_, runner)| runner.name == name).map(|(id, _)| *id);
                 Some(Event::Found { claim, answer: if is_failed { Err(()) } else { Ok(found) } })
             }
@@ -489,7 +491,9 @@ impl World {
         let room = u32::try_from(ROOM.saturating_sub(live)).unwrap();
         self.pools.iter_mut().for_each(|pool| pool.room = Some(room));
         let visible = self.claims.values().filter(|kept| kept.visible_at <= self.now);
-        let claims: Vec<Claim> = visible.map(|kept| kept.claim.clone()).collect();
+        let is_off = |claim: &Claim| claim.machine == Machine::Ended;
+        let claims: Vec<Claim> =
+            visible.map(|kept| Claim { is_off: is_off(&kept.claim), ..kept.claim.clone() }).collect();
         let objects = Objects { pools: &self.pools, claims: &claims, is_complete: true, rules: &self.rules };
         let decision = self.dispatch.decide(objects, self.time());
         for ask in decision.asks {

@@ -202,3 +202,18 @@ fn the_runner_of_a_job_has_done_it_as_soon_as_one_source_says_so() {
         assert!(matches!(found, super::super::runners::Work::Done(_)), "{found:?}");
     }
 }
+
+/// GitHub ends them, and nobody could be asked whether it has.
+#[test]
+fn a_job_that_nobody_confirms_is_forgotten_after_the_longest_time_that_it_can_be_open() {
+    let mut table = Table::default();
+    table.observe(&seen(1, 1, State::Queued, 0), at(0));
+    table.observe(&seen(2, 1, State::InProgress, 0), at(0));
+    table.observe(&seen(3, 1, State::Waiting, 0), at(0));
+    let left = |table: &mut Table, hours: i64| {
+        table.prune(at(hours * 3_600));
+        table.len()
+    };
+    assert_eq!((left(&mut table, 24), left(&mut table, 25)), (3, 2));
+    assert_eq!((left(&mut table, 5 * 24), left(&mut table, 5 * 24 + 1)), (2, 1));
+}

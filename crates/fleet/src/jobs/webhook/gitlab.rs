@@ -1,7 +1,7 @@
 //! Webhooks of GitLab. They carry a token instead of a signature, and a job's tags not at all: a job that waits is looked up before it is
 //! believed.
 
-use super::{CLOCKS_DIFFER, LARGEST, MAX_AGE, Receiver, Refusal, Verdict, codes};
+use super::{CLOCKS_DIFFER, Checked, LARGEST, MAX_AGE, Refusal, Verdict};
 use crate::forge::{JobStatus, gitlab};
 use crate::jobs::hmac::{hmac, is_same};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
@@ -64,62 +64,49 @@ struct Page {
     homepage: String,
 }
 
-impl Receiver {
-    /// Checks a webhook of GitLab against the accepted secrets; there are several while one is replaced.
-    pub fn receive_gitlab(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Verdict {
-        match self.check_gitlab(delivery, secrets, now) {
-            Ok(verdict) => verdict,
-            Err(refusal) => Verdict::Refused(refusal),
-        }
-    }
-
-    fn check_gitlab(&mut self, delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Result<Verdict, Refusal> {
-        if delivery.body.len() > LARGEST {
-            return Err(Refusal::TooLarge);
-        }
-        verify(delivery, secrets)?;
-        let event = delivery.event.ok_or(Refusal::NoEvent)?;
-        let id = delivery.id.filter(|id| !id.is_empty() && id.len() <= 128).ok_or(Refusal::NoDelivery)?;
-        if event != "Job Hook" {
-            return Ok(Verdict::Ignored("other_event"));
-        }
-        let codes = codes(id, delivery.body);
-        if codes.iter().any(|code| self.known.contains(code)) {
-            return Ok(Verdict::Ignored("repeated"));
-        }
-        let (facts, happened) = read(delivery.body).map_err(Refusal::Unreadable)?;
-        if happened.is_some_and(|at| change::now::later(at, MAX_AGE) < now) {
-            return Err(Refusal::TooOld);
-        }
-        if happened.is_some_and(|at| at > change::now::later(now, CLOCKS_DIFFER)) {
-            return Err(Refusal::InFuture);
-        }
-        codes.into_iter().for_each(|code| self.remember(code));
-        let at = match facts.state {
-            State::Waiting => return Ok(Verdict::Ignored("needs_no_runner")),
-            // As an event of long ago, which is looked up: only then its tags are known.
-            State::Queued => Timestamp::UNIX_EPOCH,
-            State::InProgress | State::Completed => happened.unwrap_or(Timestamp::UNIX_EPOCH),
-        };
-        Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
-    }
+/// Checks a webhook of GitLab against the accepted secrets; there are several while one is replaced.
+pub fn check(delivery: &Delivery<'_>, secrets: &[&[u8]], now: Timestamp) -> Checked {
+    let judged = verify(delivery, secrets).and_then(|senders| Ok((judge(delivery, now)?, senders)));
+    Checked::new(judged, delivery.id, delivery.body)
 }
 
-/// Whether the token is one of the secrets.
-fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<(), Refusal> {
-    if secrets.iter().all(|secret| secret.is_empty()) {
-        return Err(Refusal::NoSecret);
+/// What a genuine webhook says.
+fn judge(delivery: &Delivery<'_>, now: Timestamp) -> Result<Verdict, Refusal> {
+    let event = delivery.event.ok_or(Refusal::NoEvent)?;
+    delivery.id.filter(|id| !id.is_empty() && id.len() <= 128).ok_or(Refusal::NoDelivery)?;
+    if event != "Job Hook" {
+        return Ok(Verdict::Ignored("other_event"));
     }
-    delivery.token.filter(|token| !token.is_empty()).ok_or(Refusal::NoSignature)?;
-    if senders(delivery, secrets).is_empty() { Err(Refusal::WrongSignature) } else { Ok(()) }
+    let (facts, happened) = read(delivery.body).map_err(Refusal::Unreadable)?;
+    if happened.is_some_and(|at| change::now::later(at, MAX_AGE) < now) {
+        return Err(Refusal::TooOld);
+    }
+    if happened.is_some_and(|at| at > change::now::later(now, CLOCKS_DIFFER)) {
+        return Err(Refusal::InFuture);
+    }
+    let at = match facts.state {
+        State::Waiting => return Ok(Verdict::Ignored("needs_no_runner")),
+        // As an event of long ago, which is looked up: only then its tags are known.
+        State::Queued => Timestamp::UNIX_EPOCH,
+        State::InProgress | State::Completed => happened.unwrap_or(Timestamp::UNIX_EPOCH),
+    };
+    Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
 }
 
 /// Which of the secrets is the token, by their place. All are tried, and neither their content nor their length changes the time.
-pub fn senders(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Vec<usize> {
-    let Some(token) = delivery.token else { return Vec::new() };
+fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<Vec<usize>, Refusal> {
+    if delivery.body.len() > LARGEST {
+        return Err(Refusal::TooLarge);
+    }
+    if secrets.iter().all(|secret| secret.is_empty()) {
+        return Err(Refusal::NoSecret);
+    }
+    let token = delivery.token.filter(|token| !token.is_empty()).ok_or(Refusal::NoSignature)?;
     let claimed = hmac(b"token", token.as_bytes());
     let is_right = |secret: &[u8]| is_same(&hmac(b"token", secret), &claimed) & !secret.is_empty();
-    secrets.iter().enumerate().filter(|(_, secret)| is_right(secret)).map(|(place, _)| place).collect()
+    let right = secrets.iter().enumerate().filter(|(_, secret)| is_right(secret));
+    let senders: Vec<usize> = right.map(|(place, _)| place).collect();
+    if senders.is_empty() { Err(Refusal::WrongSignature) } else { Ok(senders) }
 }
 
 /// Reads an event: the job, and when that happened.
@@ -176,9 +163,10 @@ fn cut(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Delivery, Receiver, Refusal, Verdict};
+    use super::{Delivery, Refusal, Verdict, check};
     use crate::jobs::job::{JobKey, Repository, State};
     use crate::jobs::table::{Change, Table};
+    use crate::jobs::webhook::Receiver;
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
@@ -199,7 +187,7 @@ mod tests {
 
     fn receive(receiver: &mut Receiver, id: &str, token: &str, body: &str) -> Verdict {
         let delivery = Delivery { event: Some("Job Hook"), id: Some(id), token: Some(token), body: body.as_bytes() };
-        receiver.receive_gitlab(&delivery, &[b"old", b"new"], now())
+        receiver.take(&check(&delivery, &[b"old", b"new"], now()))
     }
 
     #[test]
@@ -244,7 +232,7 @@ mod tests {
             (Some("new"), &[], Refusal::NoSecret),
         ] {
             let delivery = Delivery { event: None, id: None, token, body: b"{" };
-            let verdict = Receiver::default().receive_gitlab(&delivery, secrets, now());
+            let verdict = Receiver::default().take(&check(&delivery, secrets, now()));
             assert_eq!((&verdict, verdict.status()), (&Verdict::Refused(expected), 401), "{token:?}");
         }
     }
@@ -266,6 +254,6 @@ mod tests {
         assert_eq!(receive(&mut receiver, "d", "new", &old.to_string()), Verdict::Refused(Refusal::InFuture));
         assert_eq!(receive(&mut receiver, "e", "new", "[").status(), 400);
         let push = Delivery { event: Some("Push Hook"), id: Some("f"), token: Some("new"), body: b"{" };
-        assert_eq!(receiver.receive_gitlab(&push, &[b"new"], now()), Verdict::Ignored("other_event"));
+        assert_eq!(receiver.take(&check(&push, &[b"new"], now())), Verdict::Ignored("other_event"));
     }
 }

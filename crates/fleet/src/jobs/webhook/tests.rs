@@ -1,6 +1,6 @@
 //! Tests of webhooks: signatures, limits, repetitions, and the shapes that GitHub publishes.
 
-use super::{Delivery, LARGEST, MAX_AGE, REMEMBERED, Receiver, Refusal, Verdict, signers};
+use super::{Checked, Delivery, LARGEST, MAX_AGE, REMEMBERED, Receiver, Refusal, Verdict, check};
 use crate::jobs::hmac::hmac;
 use crate::jobs::job::{JobKey, Repository, Source, State};
 use jiff::Timestamp;
@@ -33,10 +33,14 @@ fn event(id: u64, status: &str, created: &str) -> Value {
     })
 }
 
-fn receive(receiver: &mut Receiver, id: &str, body: &[u8]) -> Verdict {
+fn checked(id: &str, body: &[u8]) -> Checked {
     let signature = sign(b"new", body);
     let delivery = Delivery { event: Some("workflow_job"), id: Some(id), signature: Some(&signature), body };
-    receiver.receive(&delivery, &[b"old", b"new"], now())
+    check(&delivery, &[b"old", b"new"], now())
+}
+
+fn receive(receiver: &mut Receiver, id: &str, body: &[u8]) -> Verdict {
+    receiver.take(&checked(id, body))
 }
 
 #[test]
@@ -57,9 +61,9 @@ fn it_is_known_which_secrets_have_signed() {
     let signature = sign(b"new", body.as_bytes());
     let mut delivery =
         Delivery { event: Some("workflow_job"), id: Some("a"), signature: Some(&signature), body: body.as_bytes() };
-    assert_eq!(signers(&delivery, &[b"old", b"new", b"", b"other", b"new"]), [1, 4]);
+    assert_eq!(check(&delivery, &[b"old", b"new", b"", b"other", b"new"], now()).signers, [1, 4]);
     delivery.signature = None;
-    assert_eq!(signers(&delivery, &[b"new"]), [0; 0]);
+    assert_eq!(check(&delivery, &[b"new"], now()).signers, [0; 0]);
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn what_could_not_be_passed_on_is_new_when_it_is_delivered_again() {
     receive(&mut receiver, "b", other.as_bytes());
     for _ in 0..2 {
         assert!(matches!(receive(&mut receiver, "a", body.as_bytes()), Verdict::Accepted(_)));
-        receiver.forget(Some("a"), body.as_bytes());
+        receiver.forget(&checked("a", body.as_bytes()));
     }
     assert_eq!(receive(&mut receiver, "b", other.as_bytes()), Verdict::Ignored("repeated"));
 }
@@ -93,7 +97,7 @@ fn nothing_is_parsed_before_the_signature_is_right() {
                 continue;
             }
             let delivery = Delivery { event: None, id: None, signature: signature.as_deref(), body };
-            let verdict = Receiver::default().receive(&delivery, secrets, now());
+            let verdict = Receiver::default().take(&check(&delivery, secrets, now()));
             assert_eq!((&verdict, verdict.status()), (&Verdict::Refused(expected.clone()), 401), "{signature:?}");
         }
     }
@@ -104,9 +108,13 @@ fn nothing_is_parsed_before_the_signature_is_right() {
         let id = signature.clone();
         let delivery =
             Delivery { event: Some("workflow_job"), id: Some(&id), signature: Some(&signature), body: body.as_bytes() };
-        assert_eq!(receiver.receive(&delivery, &[b"old", b"new"], now()).status(), 202, "both secrets are accepted");
         assert_eq!(
-            Receiver::default().receive(&delivery, &[b"old"], now()).status(),
+            receiver.take(&check(&delivery, &[b"old", b"new"], now())).status(),
+            202,
+            "both secrets are accepted"
+        );
+        assert_eq!(
+            Receiver::default().take(&check(&delivery, &[b"old"], now())).status(),
             [202, 401][usize::from(secret == b"new")]
         );
     }
@@ -154,10 +162,10 @@ fn other_events_and_repetitions_change_nothing() {
     let signature = sign(b"new", b"{}");
     for (event, expected) in [(Some("ping"), "ping"), (Some("push"), "other_event"), (None, "no_event")] {
         let delivery = Delivery { event, id: Some("c"), signature: Some(&signature), body: b"{}" };
-        assert_eq!(receiver.receive(&delivery, &[b"new"], now()).reason(), expected);
+        assert_eq!(receiver.take(&check(&delivery, &[b"new"], now())).reason(), expected);
     }
     let delivery = Delivery { event: Some("ping"), id: None, signature: Some(&signature), body: b"{}" };
-    assert_eq!(receiver.receive(&delivery, &[b"new"], now()), Verdict::Refused(Refusal::NoDelivery));
+    assert_eq!(receiver.take(&check(&delivery, &[b"new"], now())), Verdict::Refused(Refusal::NoDelivery));
 }
 
 #[test]

@@ -121,6 +121,10 @@ impl Site {
             false => Phase::Preparing,
         };
         let is_gone = found.is_none();
+        if self.has_liars && guest.was_busy && job.is_some() {
+            self.lie(claim, &report, runner);
+            return false;
+        }
         let is_news = (job.is_some() && !guest.was_busy) || self.now.is_multiple_of(30_000);
         guest.was_busy |= job.is_some();
         if is_gone {

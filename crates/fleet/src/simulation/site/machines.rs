@@ -2,9 +2,21 @@
 
 use super::{BOOT, Guest, Site};
 use crate::hypervisor::{self, Operation};
+use crate::inbox::Received;
+use bootstrap::{End, EndReason, Secret, Step};
 use serde_json::Value;
 
 impl Site {
+    /// What a job may say in the name of its guest before it switches the machine off.
+    pub(super) fn lie(&mut self, claim: bootstrap::Claim, report: &Secret, runner: u64) {
+        let (reason, message) = (EndReason::RunnerDeprecated, "this version is refused".to_owned());
+        let (step, exit_code, log) = (Step::Start, Some(7), String::new());
+        let end = End { claim, reason, step, message, ran_job: false, exit_code, log };
+        let answer = self.registry.end(report, &end);
+        self.inbox.extend(answer.notices.into_iter().map(Received::Guest));
+        self.hub.lose_job(runner);
+    }
+
     pub(super) fn operate(&mut self, operation: &Operation) -> Result<hypervisor::Answer, hypervisor::Failure> {
         let answer = self.hypervisor.carry_out(operation, self.now, &mut self.random)?;
         match operation {

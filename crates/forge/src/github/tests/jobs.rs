@@ -108,6 +108,13 @@ async fn one_job_is_read_and_one_that_is_not_there_is_told_from_one_that_is_not_
         other => panic!("{other:?}"),
     }
     assert_eq!(ask(&github, of("acme/shop", 7)).await, Ok(Answer::Job(None)));
+    assert_eq!(ask(&github, of("acme/nowhere", id)).await, Ok(Answer::NoRepository));
+    // One that was transferred is at another address.
+    let moved = FaultEffect::Fail(301, "Moved Permanently".into());
+    stand_in.inject(Fault::once(Method::Get, "/repos/acme/shop", moved).times(2));
+    assert_eq!(ask(&github, of("acme/shop", id)).await, Ok(Answer::NoRepository));
+    // Whoever does not see the scope knows nothing of its repositories.
+    stand_in.inject(Fault::once(Method::Get, "/orgs/acme/actions/runners", FaultEffect::Fail(404, "Not Found".into())));
     let failure = ask(&github, of("acme/nowhere", id)).await.unwrap_err();
     assert!(matches!(failure, Failure::Configuration { .. }), "{failure:?}");
 }

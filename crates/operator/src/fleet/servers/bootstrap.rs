@@ -113,7 +113,14 @@ impl Endpoint {
             return refuse("malformed", StatusCode::BAD_REQUEST, RefusalReason::Malformed);
         };
         let (claim, now) = (claim(&message), self.clock.now().monotonic);
-        match answer(&message) {
+        if let Err(pause) = self.limits().may_report(&claim, now) {
+            return too_many(pause);
+        }
+        let found = answer(&message);
+        if matches!(found, Ok(Answer::Granted(_) | Answer::Accepted(_))) {
+            self.limits().reported(&claim, now);
+        }
+        match found {
             Err(NotTaken) => not_taken(),
             Ok(Answer::Granted(grant)) => ("granted", json(StatusCode::OK, &*grant)),
             Ok(Answer::Accepted(accepted)) => ("accepted", json(StatusCode::OK, &accepted)),

@@ -7,20 +7,23 @@ use crate::fleet::border::Border;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use fleet::forge::{GITLAB_WEBHOOK_PATH, Hidden, Platform, WEBHOOK_PATH};
 use fleet::inbox::Signed;
-use fleet::jobs::Observation;
-use fleet::jobs::webhook::{Delivery, LARGEST, Receiver, Refusal, Verdict, gitlab, signers};
+use fleet::jobs::webhook::{Checked, Delivery, LARGEST, Receiver, Refusal, Verdict, check, gitlab};
 use fleet::object::Name;
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use runtime::bounded::{Ended, Memory, Service, read};
+use runtime::bounded::{Ended, Held, Memory, Service, read};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// GitHub and GitLab give up after ten seconds.
 const BODY: Duration = Duration::from_secs(8);
 /// The bodies of all webhooks that are being received. One has about 20 kB.
 const MEMORY: usize = 16 << 20;
+/// So many bodies are checked at a time. Anybody can send some, and each is read once for every secret.
+const CHECKS: usize = 2;
 /// The pause that a proxy or a script is asked for.
 const PAUSE: u64 = 5;
 
@@ -30,6 +33,7 @@ pub(super) struct Webhooks {
     leader: Option<Arc<Leader>>,
     receiver: Mutex<Receiver>,
     memory: Memory,
+    checks: Semaphore,
     /// How long a body may take.
     pub(super) within: Duration,
     count: Count,
@@ -37,7 +41,8 @@ pub(super) struct Webhooks {
 
 impl Webhooks {
     pub(super) fn new(border: Arc<Border>, leader: Option<Arc<Leader>>, count: Count) -> Webhooks {
-        Webhooks { border, leader, receiver: Mutex::default(), memory: Memory::new(MEMORY), within: BODY, count }
+        let (receiver, memory, checks) = (Mutex::default(), Memory::new(MEMORY), Semaphore::new(CHECKS));
+        Webhooks { border, leader, receiver, memory, checks, within: BODY, count }
     }
 
     /// What is refused without its body: why in one word, and the answer.
@@ -63,29 +68,32 @@ impl Webhooks {
     }
 
     /// Judges a webhook, and passes on what it says.
-    fn take(&self, platform: Platform, headers: &HeaderMap, body: &[u8]) -> (&'static str, Reply) {
-        let known = self.border.webhook_secrets(platform);
-        let secrets: Vec<&[u8]> = known.iter().map(|(_, secret)| secret.expose().as_bytes()).collect();
-        let receive = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        let header = |name: &str| value(headers, name);
-        let now = Timestamp::now();
-        let (id, found, places) = match platform {
-            Platform::GitHub => {
-                let (event, id) = (header("x-github-event"), header("x-github-delivery"));
-                let delivery = Delivery { event, id, signature: header("x-hub-signature-256"), body };
-                (id, receive().receive(&delivery, &secrets, now), signers(&delivery, &secrets))
-            }
-            Platform::GitLab => {
-                let id = header("idempotency-key").or_else(|| header("x-gitlab-event-uuid"));
-                let (event, token) = (header("x-gitlab-event"), header("x-gitlab-token"));
-                let delivery = gitlab::Delivery { event, id, token, body };
-                (id, receive().receive_gitlab(&delivery, &secrets, now), gitlab::senders(&delivery, &secrets))
-            }
-        };
+    async fn take(&self, platform: Platform, headers: HeaderMap, held: Held) -> (&'static str, Reply) {
+        let known = by_secret(self.border.webhook_secrets(platform));
+        // What is checked keeps no other connection waiting, and no lock.
+        let Ok(permit) = self.checks.acquire().await else { return not_taken("behind") };
+        let checking = tokio::task::spawn_blocking(move || {
+            let secrets: Vec<&[u8]> = known.keys().map(|secret| secret.as_bytes()).collect();
+            let checked = checked(platform, &headers, &held.bytes, &secrets);
+            let pools = checked.signers.iter().filter_map(|place| known.values().nth(*place));
+            let pools: BTreeSet<Name> = pools.flatten().cloned().collect();
+            (checked, pools)
+        });
+        let checked = checking.await;
+        drop(permit);
+        match checked {
+            Ok((checked, pools)) => self.pass_on(platform, &checked, pools),
+            Err(_) => not_taken("behind"),
+        }
+    }
+
+    fn pass_on(&self, platform: Platform, checked: &Checked, pools: BTreeSet<Name>) -> (&'static str, Reply) {
+        let receiver = || self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = receiver().take(checked);
         if let Verdict::Accepted(observation) = &found
-            && self.border.observed(signed(observation, places, &known)).is_err()
+            && self.border.observed(Signed { observation: (**observation).clone(), pools }).is_err()
         {
-            receive().forget(id, body);
+            receiver().forget(checked);
             return not_taken("behind");
         }
         (found.reason(), verdict(platform, &found))
@@ -103,7 +111,7 @@ impl Service for Webhooks {
             None => {
                 let (head, body) = request.into_parts();
                 match read(body, LARGEST, self.within, &self.memory).await {
-                    Ok(held) => self.take(platform.unwrap_or_default(), &head.headers, &held.bytes),
+                    Ok(held) => self.take(platform.unwrap_or_default(), head.headers, held).await,
                     Err(why) => {
                         let (result, status, line) = unread(why);
                         (result, text(status, line))
@@ -140,10 +148,30 @@ fn platform_at(path: &str) -> Option<Platform> {
     }
 }
 
-/// What a webhook says, for the pools whose secrets have signed it.
-fn signed(observation: &Observation, signers: Vec<usize>, known: &[(Name, Hidden)]) -> Signed {
-    let pools = signers.into_iter().filter_map(|place| known.get(place)).map(|(pool, _)| pool.clone()).collect();
-    Signed { observation: observation.clone(), pools }
+/// The pools of each secret: many name the same one.
+fn by_secret(known: Vec<(Name, Hidden)>) -> BTreeMap<String, BTreeSet<Name>> {
+    let mut pools: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();
+    for (pool, secret) in known {
+        pools.entry(secret.expose().to_owned()).or_default().insert(pool);
+    }
+    pools
+}
+
+/// Whether a webhook is genuine, and what it says.
+fn checked(platform: Platform, headers: &HeaderMap, body: &[u8], secrets: &[&[u8]]) -> Checked {
+    let header = |name: &str| value(headers, name);
+    let now = Timestamp::now();
+    match platform {
+        Platform::GitHub => {
+            let (event, id) = (header("x-github-event"), header("x-github-delivery"));
+            check(&Delivery { event, id, signature: header("x-hub-signature-256"), body }, secrets, now)
+        }
+        Platform::GitLab => {
+            let id = header("idempotency-key").or_else(|| header("x-gitlab-event-uuid"));
+            let (event, token) = (header("x-gitlab-event"), header("x-gitlab-token"));
+            gitlab::check(&gitlab::Delivery { event, id, token, body }, secrets, now)
+        }
+    }
 }
 
 fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -197,4 +225,18 @@ fn verdict(platform: Platform, verdict: &Verdict) -> Reply {
         },
     };
     text(status, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_secret;
+    use fleet::object::Name;
+
+    #[test]
+    fn a_secret_that_many_pools_name_is_tried_once_for_all_of_them() {
+        let named = |pool: &str, secret: &str| (Name::new("ci", pool), secret.to_owned().into());
+        let found = by_secret(vec![named("a", "x"), named("b", "y"), named("c", "x"), named("a", "x")]);
+        let shown: Vec<(&str, usize)> = found.iter().map(|(secret, pools)| (secret.as_str(), pools.len())).collect();
+        assert_eq!(shown, [("x", 2), ("y", 1)]);
+    }
 }
