@@ -16,10 +16,13 @@ const MACHINES: usize = 4;
 /// Whose webhook is lost.
 const LOST: &str = "build-7";
 /// What the story of such a job says, and what that means.
-const FOUND: [(&str, &str); 2] = [
+const FOUND: [(&str, &str); 3] = [
     ("it is queued, as a poll says", "found by a poll"),
-    ("has started it, as a webhook says", "taken by the runner of another job, which got another one"),
+    ("as a webhook says", "taken by the runner of another job, which got another one"),
+    ("as a poll says", "found by a poll"),
 ];
+/// What it must not say.
+const NOT_LOST: &str = "it is queued, as a webhook says";
 
 /// A stand-in of GitHub, with times for an audience.
 pub(super) fn site(proxmox: &ProxmoxStandIn) -> Result<JobSite, UserError> {
@@ -58,6 +61,7 @@ pub(super) async fn run(fleet: &FleetSite<'_>, jobs: &JobSite) -> Result<(), Use
     let address = address.unwrap_or_default();
     let story = fleet.until("the job has a story", async || told(fleet, &address).await).await?;
     let found = FOUND.iter().find(|(said, _)| story.contains(said)).map(|(_, found)| *found);
+    check(!story.contains(NOT_LOST), "the webhook of the job was not lost")?;
     check(found.is_some(), "nobody knows how the job whose webhook was lost was found")?;
     let found = found.unwrap_or_default();
     print_step(
