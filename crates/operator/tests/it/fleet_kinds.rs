@@ -78,7 +78,10 @@ async fn good_specs_are_accepted_with_their_defaults_and_bad_ones_are_refused_wi
 
     let gitlab = |change: Value| {
         let mut gitlab = json!({"group": "acme", "tags": ["pve"], "credentials": {"token": {"name": "a", "key": "b"}}});
-        change.as_object().unwrap().iter().for_each(|(field, value)| gitlab[field] = value.clone());
+        for (field, value) in change.as_object().unwrap() {
+            gitlab[field] = value.clone();
+        }
+        gitlab.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let workload = json!({"type": "gitlab-ci", "config": {"gitlab": gitlab}});
         json!({"templateRef": {"name": "linux"}, "workload": workload})
     };
