@@ -25,8 +25,8 @@ fn site(seed: u64) -> Site {
     let mut site = Site::new(seed);
     let sources = SOURCES[usize::try_from(seed % 5).unwrap()];
     site.webhooks = sources.contains(&"Webhook");
-    site.hub.assignment = if seed % 2 == 0 { Assignment::Automatic } else { Assignment::Acquire };
-    site.hub.limit = (seed % 3 == 0).then_some(160);
+    site.hub.assignment = if seed.is_multiple_of(2) { Assignment::Automatic } else { Assignment::Acquire };
+    site.hub.limit = seed.is_multiple_of(3).then_some(160);
     let mut settings = json!({"sources": sources});
     if sources.contains(&"ScaleSet") {
         settings["scaleSet"] = json!("vms");
