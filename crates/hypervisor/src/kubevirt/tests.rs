@@ -326,7 +326,7 @@ async fn cloud_init_data_of_any_size_are_a_secret_that_goes_with_the_machine() {
     // The answer to the next one is lost after the Secret was made.
     blueprint.seed.as_mut().unwrap().files.insert("user-data".into(), "#cloud-config\n# another token\n".into());
     let touch = |machines: &mut BTreeMap<String, Value>| {
-        machines.get_mut("run-7").unwrap()["metadata"]["resourceVersion"] = json!("x")
+        machines.get_mut("run-7").unwrap()["metadata"]["resourceVersion"] = json!("x");
     };
     state.lock().unwrap().fault = Some(Box::new(touch));
     assert!(matches!(provider.configure(&blueprint).await, Err(Failure::Transient(_))));

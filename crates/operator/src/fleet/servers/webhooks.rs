@@ -73,7 +73,7 @@ impl Webhooks {
         // What is checked keeps no other connection waiting, and no lock.
         let Ok(permit) = self.checks.acquire().await else { return not_taken("behind") };
         let checking = tokio::task::spawn_blocking(move || {
-            let secrets: Vec<&[u8]> = known.keys().map(|secret| secret.as_bytes()).collect();
+            let secrets: Vec<&[u8]> = known.keys().map(String::as_bytes).collect();
             let checked = checked(platform, &headers, &held.bytes, &secrets);
             let pools = checked.signers.iter().filter_map(|place| known.values().nth(*place));
             let pools: BTreeSet<Name> = pools.flatten().cloned().collect();
