@@ -222,7 +222,6 @@ fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleav
         insisting += usize::from(insists(&bed));
         *phases.entry(bed.phase()).or_default() += 1;
     }
-    println!("{checked} writes, {strict} of them without a spec that insists");
     assert!(strict > 1_000 || only.is_some(), "{strict} of {checked} writes prove little; the runs end in {phases:?}");
     assert!(insisting > 100 || only.is_some(), "{insisting} runs end with a spec that insists");
     // In peace nothing stays in progress, and what failed is over.
