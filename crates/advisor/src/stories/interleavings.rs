@@ -205,7 +205,6 @@ fn expect_end(bed: &TestBed) {
 }
 
 #[test]
-#[expect(clippy::disallowed_macros, reason = "a test shows how large it is")]
 fn edits_between_plan_and_approval_are_never_overwritten_in_a_thousand_interleavings() {
     let (mut checked, mut strict, mut insisting) = (0, 0, 0);
     let mut phases = std::collections::BTreeMap::<String, usize>::new();
