@@ -5,7 +5,7 @@ mod fleet;
 
 use crate::fleet::border::Border;
 use crate::fleet::servers::{Settings, receive_webhooks};
-use fleet::forge::Platform;
+use ::fleet::forge::Platform;
 use jiff::Timestamp;
 use ring::hmac;
 use runtime::health::BindAddress;
