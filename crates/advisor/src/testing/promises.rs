@@ -95,8 +95,12 @@ impl Promises {
         assert!(!restarts || !self.lost.contains("MachineConfigPool"), "nobody watches the pools: {write:?}");
     }
 
-    /// What the approved plan is derived from is so now.
-    fn check_inputs(&self, write: &Write, digest: &str) {
+    /// What an object is derived from is so as it was when the plan was approved.
+    fn check_inputs(&self, write: &Write, spec: &VirtPlatformConfigSpec, digest: &str) {
+        let is_derived = write.key.name == "limits" && matches!(write.effect, Effect::Apply { .. });
+        if !is_derived || spec.rollback == Some(true) {
+            return;
+        }
         let limit = &self.hco["spec"]["limit"];
         let limit = if limit.is_null() { "not set".to_owned() } else { limit.to_string() };
         let approved = self.inputs.get(digest).and_then(|inputs| inputs.get("limit"));
@@ -114,7 +118,7 @@ impl Promises {
         let corrects = spec.bypass_optimistic_lock || spec.remediation == Some(Remediation::Automatic);
         self.check_watches(write);
         if !corrects {
-            self.check_inputs(write, &approved.digest);
+            self.check_inputs(write, spec, &approved.digest);
         }
         if let Some(digest) = spec.approved_plan.as_ref().filter(|_| !corrects) {
             assert_eq!(approved.digest, *digest, "the plan that the spec names is written, and no other");
