@@ -51,8 +51,12 @@ pub fn approval(situation: &Situation<'_>, plan: &Candidate) -> Approval {
             Some(void) if void.is_spent() || (void.is_void() && named != Some(plan.digest)) => {
                 Approval::Void(Some(Approved { generation: request.generation, ..void.clone() }), Why::of(void, plan))
             }
-            Some(approved) if !approved.is_void() => {
+            Some(approved) if !approved.is_void() && is_shown_for_options(situation) => {
                 Approval::Given(Approved { generation: request.generation, ..approved.clone() })
+            }
+            // The options were edited, or a rollback was asked for: another plan, although it may have items of the approved one.
+            Some(approved) if !approved.is_void() && named != Some(plan.digest) => {
+                Approval::Void(Some(void(approved.digest, request.generation)), Why::Moved)
             }
             _ if named == Some(plan.digest) => Approval::Given(plan.approved(request.generation)),
             // It is recorded under the digest that the spec names, or it would be taken for another plan from now on.

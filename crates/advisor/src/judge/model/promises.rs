@@ -65,7 +65,7 @@ impl World {
             );
         }
         let seen = self.ghosts.seen.get(&approved.digest).expect("a plan is shown before it is applied");
-        assert!(self.ghosts.acted_on.is_none() || seen.1 == plan.content, "what is wanted was shown: {self:#?}");
+        assert_eq!(seen.1, plan.content, "what is wanted was shown: {self:#?}");
         assert_eq!(seen.0[line.object], self.objects[line.object], "nobody's edit is overwritten: {self:#?}");
         assert_ne!(self.outcomes[line.object], Outcome::Written, "an item is written once: {self:#?}");
         let is_again = self.ghosts.written.contains(&(approved.digest, line.object));
