@@ -4,7 +4,7 @@ use super::asking::{What, needs_slot};
 use super::entry::Entry;
 use super::guests::Hosted;
 use super::packing::{Packed, Texts};
-use super::times::Known;
+use super::times::Times;
 use super::{Core, Due, Timer};
 use crate::blueprint::{self, host_name};
 use crate::cloud_init;
@@ -57,23 +57,6 @@ pub(super) struct Managed {
     reported: Option<(ClaimPhase, u64)>,
     /// Its conditions while nothing is decided about it; its status has none then, and what its guest has reported is in its status alone.
     packed: Option<Packed>,
-}
-
-/// When what is known of a claim has happened.
-#[derive(Debug, Default)]
-pub(super) struct Times {
-    created: Known,
-    started: Known,
-    pub(super) idle: Known,
-    pub(super) draining: Known,
-    deleting: Known,
-}
-
-impl Times {
-    fn follow_status(&mut self, status: &MachineClaimStatus, now: Now) {
-        self.started.follow(machine::time_of(status.started_time.as_ref()), now);
-        self.idle.follow(machine::time_of(status.idle_since.as_ref()), now);
-    }
 }
 
 impl Managed {

@@ -1,6 +1,8 @@
 //! When things happened, by the wall clock as it is now. From the moment on at which a time became known, its age counts by the monotonic clock:
 //! a wall clock that is set back or forth ends nothing early, and keeps nothing for longer.
 
+use crate::machine::time_of;
+use api::fleet::MachineClaimStatus;
 use change::Now;
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,6 +11,23 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) struct Known {
     said: i64,
     began: i64,
+}
+
+/// When what is known of a claim has happened.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    pub(super) created: Known,
+    pub(super) started: Known,
+    pub(super) idle: Known,
+    pub(super) draining: Known,
+    pub(super) deleting: Known,
+}
+
+impl Times {
+    pub(super) fn follow_status(&mut self, status: &MachineClaimStatus, now: Now) {
+        self.started.follow(time_of(status.started_time.as_ref()), now);
+        self.idle.follow(time_of(status.idle_since.as_ref()), now);
+    }
 }
 
 /// No time has this second.

@@ -1,11 +1,14 @@
 //! Two clusters with an operator each, the hypervisor that they share, the people, and the faults.
 
-use super::api_server::{ApiServer, Id, id, kinds, report};
+mod checks;
+mod people;
+
+use super::api_server::{ApiServer, id, kinds, report};
 use super::hypervisor::{FakeHypervisor, Vm};
 use super::random::Random;
 use super::wording::{shown, written};
 use crate::core::{Concurrency, Config, Core};
-use crate::hypervisor::{Answer, Failure, Operation, Owner, Power, Request};
+use crate::hypervisor::{Answer, Failure, Operation, Power, Request};
 use crate::machine::End;
 use crate::notice::Notice;
 use crate::outside::{self, Answer::Hypervisor};
@@ -91,9 +94,6 @@ pub(super) struct World {
 const EPOCH_SECOND: i64 = 1_800_000_000;
 /// So long machines of pools live, in milliseconds.
 const LIFETIME: u64 = 300_000;
-/// A machine that has stopped is gone so soon, and one that is too old is ended, in milliseconds.
-const GONE_WITHIN: u64 = 300_000;
-const ENDED_WITHIN: u64 = 120_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
@@ -408,19 +408,6 @@ impl World {
         self.after(1, 200, Action::Deliver(site, epoch, Event::Written(key, answer).into()));
     }
 
-    /// A claim that is gone has no machine any more.
-    fn check_gone(&mut self, site: usize, before: usize) {
-        for uid in &self.sites[site].api.gone[before..] {
-            for (id, vm) in &self.hypervisor.vms {
-                let operator = &self.sites[site].operator;
-                let is_of = |owner: &Owner| owner.uid == *uid && owner.operator == *operator;
-                if vm.owner.as_ref().is_some_and(is_of) && !vm.is_repeated && !self.forced.contains(uid) {
-                    self.broken.push(format!("claim {uid} went before its machine {id}"));
-                }
-            }
-        }
-    }
-
     fn follow(&mut self, site: usize, epoch: u64, target: &WatchTarget) {
         if self.sites[site].epoch != epoch {
             return;
@@ -448,97 +435,6 @@ impl World {
         self.after(10, slowest, Action::Follow(site, epoch, target.clone()));
     }
 
-    /// What people, guests and the world do, once a second.
-    fn people(&mut self) {
-        let now = self.wall();
-        self.hypervisor.pass_time(self.now);
-        self.after(1_000, 1_000, Action::People);
-        self.check_ends();
-        if self.is_calm {
-            return;
-        }
-        for site in 0..self.sites.len() {
-            let name = format!("c-{}", self.claims);
-            if self.random.chance(2) && self.claims < 16 {
-                self.claims += 1;
-                let claim = json!({
-                    "apiVersion": "hyperfleet.io/v1alpha1", "kind": "MachineClaim", "metadata": {"name": name},
-                    "spec": {"templateRef": {"name": "small"}},
-                });
-                self.sites[site].api.create(claim, &format!("s{site}"), now);
-            }
-            let claims: Vec<_> = self.sites[site].api.all("MachineClaim").into_iter().collect();
-            if claims.is_empty() {
-                continue;
-            }
-            let (_, name) = &claims[usize::try_from(self.random.below(claims.len() as u64)).unwrap()];
-            let claim = id("MachineClaim", name);
-            if self.fails(2) {
-                self.sites[site].api.touch(&claim);
-            }
-            if self.random.chance(1) && self.faults.is_on {
-                self.sites[site].api.delete(&claim, now);
-            }
-            if self.fails(5) {
-                self.give_up(site, &claim);
-            }
-            if self.fails(1) && self.random.chance(60) {
-                self.crash(site);
-            }
-        }
-        self.trouble();
-        self.machines_change();
-        self.check_now();
-    }
-
-    /// A person deletes a claim without its machine, which they delete by hand unless the sweep does it.
-    fn give_up(&mut self, site: usize, claim: &Id) {
-        let now = self.now;
-        let Site { api, operator, .. } = &self.sites[site];
-        let Some(object) = api.objects.get(claim).filter(|object| object["metadata"]["deletionTimestamp"].is_string())
-        else {
-            return;
-        };
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let is_of = |vm: &Vm| vm.owner.as_ref().is_some_and(|owner| owner.uid == uid && owner.operator == *operator);
-        let found = self.hypervisor.vms.iter().find(|(_, vm)| is_of(vm)).map(|(id, vm)| (id.clone(), vm.started_at));
-        // A request to create it is not on its way any more.
-        let Some((id, _)) = found.filter(|(_, started)| *started > 0 && started + 60_000 < now) else { return };
-        if !self.faults.sweeps {
-            self.hypervisor.vms.remove(&id);
-        }
-        self.note(format!("{now} machine {id} of {uid} is given up"));
-        self.forced.insert(uid);
-        self.sites[site].api.annotate(claim, api::fleet::FORCE_DELETE, Some("true"));
-    }
-
-    /// Somebody overwrites the notes of a machine, or takes the right to see it, and mends that later.
-    fn machines_change(&mut self) {
-        let now = self.now;
-        let foreign = &self.hypervisor.foreign;
-        let ours = self.hypervisor.vms.iter().filter(|(id, vm)| vm.is_configured && !foreign.contains_key(*id));
-        let ours: Vec<String> = ours.map(|(id, _)| id.clone()).collect();
-        for (percent, hides) in [(1, false), (1, true)] {
-            if !self.fails(percent) || ours.is_empty() {
-                continue;
-            }
-            let id = ours[usize::try_from(self.random.below(ours.len() as u64)).unwrap()].clone();
-            let Some(vm) = self.hypervisor.vms.get_mut(&id) else { continue };
-            match hides {
-                // One that was only just made may not be recorded yet.
-                true => vm.is_hidden |= vm.started_at > 0 && vm.started_at + 60_000 < now,
-                false => vm.has_record = false,
-            }
-            self.note(format!("{now} machine {id}: hidden or without its record ({hides})"));
-        }
-        for id in ours {
-            let (seen, restored) = (self.random.chance(10), self.random.chance(2));
-            let Some(vm) = self.hypervisor.vms.get_mut(&id) else { continue };
-            vm.is_hidden &= !seen;
-            vm.has_record |= restored;
-        }
-    }
-
     /// Nothing fails any more, and everything is as it was.
     pub(super) fn heal(&mut self) {
         self.is_quiet = true;
@@ -554,141 +450,6 @@ impl World {
     fn trouble_with(&mut self, operation: &Operation) {
         let id = operation.machine().map(|id| id.0.clone()).unwrap_or_default();
         self.troubles.insert(id, self.now);
-    }
-
-    /// Remembers which operator learns that a machine is not its.
-    fn tell(&mut self, site: usize, epoch: u64, operation: &Operation, answer: &Result<Answer, Failure>) {
-        let operator = &self.sites[site].operator;
-        let is_not_its = match answer {
-            Ok(Answer::Inspected(Some(found))) => found.owner.as_ref().is_none_or(|owner| owner.operator != *operator),
-            Err(Failure::NotOurs { .. }) => true,
-            _ => false,
-        };
-        let Some(id) = operation.machine().filter(|_| is_not_its && epoch == self.sites[site].epoch) else { return };
-        if let Some(serial) = self.hypervisor.foreign.get(&id.0) {
-            // The answer is there half a second later at most.
-            self.told.insert((site, epoch, id.0.clone(), *serial), self.now + 500);
-        }
-    }
-
-    /// P26: what is changed is this operator's, as far as it can know.
-    fn check_request(&mut self, site: usize, epoch: u64, operation: &Operation) {
-        let owner = match operation {
-            Operation::Create(blueprint) | Operation::Configure(blueprint) => &blueprint.owner,
-            Operation::Start(target)
-            | Operation::Stop(target)
-            | Operation::Destroy(target)
-            | Operation::RemoveSeed(target) => &target.owner,
-            Operation::Deliver(delivery) => &delivery.target.owner,
-            _ => return,
-        };
-        let operator = &self.sites[site].operator;
-        if owner.operator != *operator {
-            self.broken.push(format!("{operator} changes a machine of {owner:?}"));
-        }
-        // One with an id that is taken is refused, and the list need not show that it is.
-        let Some(id) = operation.machine().filter(|_| !matches!(operation, Operation::Create(_))) else { return };
-        let serial = self.hypervisor.foreign.get(&id.0).copied().unwrap_or_default();
-        let told = self.told.get(&(site, epoch, id.0.clone(), serial));
-        if told.is_some_and(|at| *at < self.now) {
-            let operation = shown(operation);
-            self.broken.push(format!("machine {} is foreign, {operator} was told so, and tries: {operation}", id.0));
-        }
-    }
-
-    /// P10 and P27: while nothing goes wrong, a machine that has stopped is gone within five minutes, and none of a pool is older than it may be.
-    fn check_ends(&mut self) {
-        let now = self.now;
-        for (id, vm) in &self.hypervisor.vms {
-            if vm.is_hidden || !vm.has_record || self.hypervisor.offline.contains(&vm.node) {
-                self.troubles.insert(id.clone(), now);
-            }
-        }
-        if self.hypervisor.is_down {
-            self.troubles.insert(String::new(), now);
-        }
-        let mut stopped = BTreeMap::new();
-        for (id, vm) in self.hypervisor.vms.iter().filter(|(_, vm)| !vm.is_repeated) {
-            let Some(owner) = &vm.owner else { continue };
-            let Some(site) = self.sites.iter().find(|site| site.operator == owner.operator) else { continue };
-            let Some(claim) = site.api.objects.values().find(|object| object["metadata"]["uid"] == json!(owner.uid))
-            else {
-                continue;
-            };
-            // What has failed is kept for people.
-            if claim["status"]["phase"] == "Failed" {
-                continue;
-            }
-            let trouble = |id: &str| self.troubles.get(id).copied().unwrap_or_default();
-            let quiet_since = trouble(id).max(trouble(""));
-            if vm.has_stopped && vm.power == Power::Stopped {
-                let key = (id.clone(), vm.serial);
-                let since = self.stopped.get(&key).copied().unwrap_or(now);
-                if now > since.max(quiet_since) + GONE_WITHIN {
-                    self.broken
-                        .push(format!("machine {id} of {} has stopped at {since} and is there at {now}", owner.claim));
-                }
-                stopped.insert(key, since);
-            }
-            if claim["status"]["startedTime"].is_null() || claim["spec"]["maxLifetime"].is_null() {
-                continue;
-            }
-            let since = *self.running.entry(owner.uid.clone()).or_insert(now);
-            // An earlier process has written the times of other machines, perhaps before the clock was set.
-            let is_of_process = since > site.started + 2_000;
-            if vm.power == Power::Running && is_of_process && now > (since + LIFETIME).max(quiet_since) + ENDED_WITHIN {
-                self.broken.push(format!("machine {id} of {} runs since {since} and still at {now}", owner.claim));
-            }
-        }
-        self.stopped = stopped;
-    }
-
-    fn trouble(&mut self) {
-        if self.fails(3) {
-            let id = self.random.between(IDS.0, IDS.1).to_string();
-            let other = Owner { operator: "somebody".into(), claim: "x/y".into(), uid: "s0-4".into() };
-            let owner = self.random.chance(40).then_some(other);
-            self.hypervisor.foreigner_creates(id, owner);
-        }
-        if self.fails(3)
-            && let Some(id) = self.hypervisor.foreign.keys().next().cloned()
-        {
-            self.hypervisor.foreign.remove(&id);
-            self.hypervisor.vms.remove(&id);
-        }
-        if self.fails(1) && self.random.chance(20) {
-            // Somebody deletes a machine of ours by hand.
-            let ours = self.hypervisor.vms.iter().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
-            if let Some(id) = ours.map(|(id, _)| id.clone()) {
-                self.hypervisor.vms.remove(&id);
-            }
-        }
-        if self.fails(1) {
-            let vm = self.hypervisor.vms.iter_mut().find(|(id, _)| !self.hypervisor.foreign.contains_key(*id));
-            if let Some((_, vm)) = vm {
-                vm.switch_off();
-            }
-        }
-        if self.fails(1) {
-            self.hypervisor.has_no_template = true;
-        } else if self.random.chance(5) {
-            self.hypervisor.has_no_template = false;
-        }
-        if self.fails(1) {
-            self.hypervisor.is_down = !self.hypervisor.is_down;
-        } else if self.hypervisor.is_down && self.random.chance(10) {
-            self.hypervisor.is_down = false;
-        }
-        if self.fails(1) && self.random.chance(40) {
-            let by = i64::try_from(self.random.between(60_000, 100_000_000)).unwrap();
-            self.ahead += if self.random.chance(50) { by } else { -by };
-            self.note(format!("{} the clock is set to {}", self.now, self.wall()));
-        }
-        if self.fails(1) {
-            self.hypervisor.offline.insert("b".into());
-        } else if self.random.chance(5) {
-            self.hypervisor.offline.clear();
-        }
     }
 
     /// Remembers what happens from now on.
@@ -735,49 +496,5 @@ impl World {
                 }
             }
         }
-    }
-
-    fn check_now(&mut self) {
-        let mut owners: BTreeMap<&Owner, u32> = BTreeMap::new();
-        for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
-            let Some(owner) = vm.owner.as_ref().filter(|_| !vm.is_repeated) else { continue };
-            *owners.entry(owner).or_default() += 1;
-            if owners[owner] > 1 {
-                self.broken.push(format!("{owner:?} has two machines, the second is {id}"));
-            }
-        }
-        self.check_foreign();
-    }
-
-    fn check_foreign(&mut self) {
-        for (id, serial) in &self.hypervisor.foreign {
-            if self.hypervisor.vms.get(id).is_none_or(|vm| vm.serial != *serial || vm.power != Power::Stopped) {
-                self.broken.push(format!("the foreign machine {id} was touched"));
-            }
-        }
-    }
-
-    /// Every promise that was broken.
-    pub(super) fn broken(&mut self) -> Vec<String> {
-        self.check_now();
-        self.broken.append(&mut self.hypervisor.broken);
-        for (id, vm) in self.hypervisor.vms.iter().filter(|(id, _)| !self.hypervisor.foreign.contains_key(*id)) {
-            self.broken.push(format!("machine {id} of {:?} is left", vm.owner));
-        }
-        for site in &self.sites {
-            let kinds = ["RunnerPool", "MachineClaim", "HypervisorMachineTemplate", "HypervisorCluster"];
-            for (kind, _, name) in site.api.objects.keys().filter(|(kind, _, _)| kinds.contains(&kind.as_str())) {
-                let is_kept = self.keeps_hypervisors() && kind.starts_with("Hypervisor");
-                if !is_kept {
-                    let object = &site.api.objects[&id(kind, name)];
-                    self.broken.push(format!(
-                        "{kind} {name} of {} is left: {:.300}",
-                        site.operator,
-                        object["status"].to_string()
-                    ));
-                }
-            }
-        }
-        std::mem::take(&mut self.broken)
     }
 }
