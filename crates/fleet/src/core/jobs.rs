@@ -10,7 +10,7 @@ use crate::conditions::{Wanted, merge, wanted};
 use crate::inbox::Signed;
 use crate::jobs::assign::Scale;
 use crate::jobs::chronicle::Chronicle;
-use crate::jobs::demand::{Standing, Wait};
+use crate::jobs::demand::{Readiness, Wait};
 use crate::jobs::exchange::{Decision, Event, Objects, Order};
 use crate::jobs::published::Operator;
 use crate::jobs::redelivery::Redelivery;
@@ -251,7 +251,7 @@ impl Core {
             scaling,
             priority: settings.github.priority,
             is_paused: settings.github.paused || is_deleting,
-            standing: self.standing(name),
+            readiness: self.readiness(name),
             polls: settings.polls(),
             hypervisor: template.map(|template| template.cluster().to_string()).unwrap_or_default(),
             room: None,
@@ -259,17 +259,17 @@ impl Core {
     }
 
     /// Whether a pool takes more jobs.
-    fn standing(&self, name: &Name) -> Standing {
+    fn readiness(&self, name: &Name) -> Readiness {
         let (Some(forge), Some(pool)) = (self.ci.forges.get(name), self.pools.get(name)) else {
-            return Standing::Unproved;
+            return Readiness::Unproved;
         };
         let held = || {
             let no_version = self.version_hold(name).map(|hold| hold.reason);
-            no_version.or(pool.held(self.now.monotonic)).map_or(Standing::Open, Standing::Held)
+            no_version.or(pool.held(self.now.monotonic)).map_or(Readiness::Open, Readiness::Held)
         };
         match forge.is_proved() {
-            false => Standing::Unproved,
-            true if forge.is_refused() => Standing::Disconnected,
+            false => Readiness::Unproved,
+            true if forge.is_refused() => Readiness::Disconnected,
             true => held(),
         }
     }

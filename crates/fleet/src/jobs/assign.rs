@@ -3,7 +3,7 @@
 //! Jobs are not bound to machines: GitHub gives a job to any runner with its labels. A pool needs as many machines as it runs jobs, plus one
 //! for each job that was granted one, whichever machine takes it.
 
-use super::demand::{Hearing, Pool, Standing, Wait, candidates, missing_labels};
+use super::demand::{Hearing, Pool, Readiness, Wait, candidates, missing_labels};
 use super::fair::{Queue, Rules, Usage};
 use super::job::{JobKey, State};
 use super::table::{Job, Table};
@@ -146,7 +146,7 @@ enum Limit {
     Max(i32),
     Room,
     Quota(String, u32),
-    Standing(&'static str),
+    NotReady(&'static str),
 }
 
 impl<'a> Granting<'a> {
@@ -211,7 +211,7 @@ impl<'a> Granting<'a> {
         }
         let Some(first) = pools.first().copied() else {
             let unproved = self.observed.pools.iter().find(|pool| !pool.is_proved() && pool.may_run(&job.facts));
-            let not_ready = unproved.and_then(|pool| Some(not_ready(pool, pool.standing.trouble()?)));
+            let not_ready = unproved.and_then(|pool| Some(not_ready(pool, pool.readiness.trouble()?)));
             return not_ready.unwrap_or(Wait::NoPool { missing: missing_labels(&job.facts, self.observed.pools) });
         };
         *self.waiting.entry(&first.name).or_default() += 1;
@@ -242,7 +242,7 @@ impl<'a> Granting<'a> {
             }
         }
         if matches!(why, Some(Wait::NotReady { .. }))
-            && matches!(first.standing, Standing::Held(_))
+            && matches!(first.readiness, Readiness::Held(_))
             && first.listens().is_none()
         {
             *self.held.entry(&first.name).or_default() += 1;
@@ -273,7 +273,7 @@ impl<'a> Granting<'a> {
                 Limit::Max(max) => Wait::PoolFull { pool: name(), max },
                 Limit::Room => Wait::NoCapacity { pool: name() },
                 Limit::Quota(of, allowed) => Wait::Quota { of, allowed },
-                Limit::Standing(why) => not_ready(pool, why),
+                Limit::NotReady(why) => not_ready(pool, why),
             });
         }
         self.offered.insert(&pool.name, offered + 1);
@@ -288,12 +288,12 @@ impl<'a> Granting<'a> {
         let wait = if let Some((runner, since)) = supply.idle.get(at) {
             Wait::Idle { runner: runner.clone(), since: *since }
         } else if let Some((claim, since)) = supply.starting.get(at.saturating_sub(supply.idle.len()))
-            && pool.standing != Standing::Disconnected
+            && pool.readiness != Readiness::Disconnected
         {
             Wait::Booting { claim: claim.clone(), since: *since }
         } else if pool.is_paused {
             return Err(Wait::Paused { pool: name() });
-        } else if let Some(why) = pool.standing.trouble() {
+        } else if let Some(why) = pool.readiness.trouble() {
             return Err(not_ready(pool, why));
         } else if i64::from(supply.busy) + i64::from(granted) >= i64::from(pool.scaling.max_replicas) {
             return Err(Wait::PoolFull { pool: name(), max: pool.scaling.max_replicas });
@@ -344,14 +344,14 @@ impl<'a> Granting<'a> {
                 found = (quota, Limit::Quota(of, quota));
             }
         }
-        let there = match pool.standing {
-            Standing::Disconnected => {
+        let there = match pool.readiness {
+            Readiness::Disconnected => {
                 supply.total().saturating_sub(u32::try_from(supply.starting.len()).unwrap_or(u32::MAX))
             }
             _ => supply.total(),
         };
-        match pool.standing.trouble() {
-            Some(why) if there < found.0 => (there, Limit::Standing(why)),
+        match pool.readiness.trouble() {
+            Some(why) if there < found.0 => (there, Limit::NotReady(why)),
             _ => found,
         }
     }

@@ -55,7 +55,7 @@ pub enum Hearing {
 
 /// Whether a pool takes more jobs than it has machines for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum Readiness {
     /// It does.
     #[default]
     Open,
@@ -67,13 +67,13 @@ pub enum Standing {
     Unproved,
 }
 
-impl Standing {
+impl Readiness {
     /// Why no machine is to be made for a job, in one word.
     pub fn trouble(self) -> Option<&'static str> {
         match self {
-            Standing::Open => None,
-            Standing::Held(why) => Some(why),
-            Standing::Disconnected | Standing::Unproved => Some("NotConnected"),
+            Readiness::Open => None,
+            Readiness::Held(why) => Some(why),
+            Readiness::Disconnected | Readiness::Unproved => Some("NotConnected"),
         }
     }
 }
@@ -104,7 +104,7 @@ pub struct Pool {
     /// No machine is made for jobs.
     pub is_paused: bool,
     /// Whether it takes more jobs.
-    pub standing: Standing,
+    pub readiness: Readiness,
     /// Whether jobs are listed for it.
     pub polls: bool,
     /// The hypervisor of its machines; pools on the same one share its room.
@@ -131,7 +131,7 @@ impl Pool {
 
     /// Whether a login has ever shown that its jobs are in these hands.
     pub fn is_proved(&self) -> bool {
-        self.standing != Standing::Unproved
+        self.readiness != Readiness::Unproved
     }
 
     /// The scale set that its runners are registered for; nothing if that is not known yet.
@@ -347,7 +347,7 @@ pub(super) mod tests {
             scaling: Scaling::default(),
             priority: 0,
             is_paused: false,
-            standing: super::Standing::Open,
+            readiness: super::Readiness::Open,
             polls: true,
             hypervisor: "pve".into(),
             room: None,

@@ -2,7 +2,7 @@
 
 use super::{Assignment, Observed, Supply, assign};
 use crate::jobs::demand::tests::{job, pool};
-use crate::jobs::demand::{Hearing, Pool, Scope, Standing, Wait};
+use crate::jobs::demand::{Hearing, Pool, Readiness, Scope, Wait};
 use crate::jobs::fair::Rules;
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
 use crate::jobs::table::Table;
@@ -279,18 +279,18 @@ fn a_pool_that_can_make_no_machine_leaves_jobs_to_others_and_keeps_what_its_mach
         (found[&first].demand, found[&Name::new("ci", "linux")].demand)
     };
     assert_eq!(demands(&case), (2, 0));
-    case.pools[1].standing = Standing::Held("BackingOff");
+    case.pools[1].readiness = Readiness::Held("BackingOff");
     assert_eq!((demands(&case), case.reasons()), ((1, 1), vec!["Booting", "Creating"]));
-    case.pools[1].standing = Standing::Disconnected;
+    case.pools[1].readiness = Readiness::Disconnected;
     assert_eq!((demands(&case), case.reasons()), ((0, 2), vec!["Creating"; 2]), "its machine gets no runner");
-    case.pools[1].standing = Standing::Unproved;
+    case.pools[1].readiness = Readiness::Unproved;
     let waiting = |case: &Case| case.assign().scale[&first].waiting;
     assert_eq!((demands(&case), waiting(&case)), ((0, 2), 0), "it learns nothing of jobs");
     case.pools.remove(0);
     assert_eq!(case.reasons(), ["NotReady"; 2]);
     assert_eq!((case.assign().scale[&first].demand, waiting(&case)), (0, 0));
     // What nobody else runs is what a held pool says it cannot meet.
-    case.pools[0].standing = Standing::Held("NoRunnerVersion");
+    case.pools[0].readiness = Readiness::Held("NoRunnerVersion");
     assert_eq!((case.assign().scale[&first].demand, case.reasons()), (2, vec!["Booting", "NotReady"]));
 }
 
@@ -301,9 +301,9 @@ fn a_scale_set_of_a_pool_that_can_make_no_machine_reports_what_there_is() {
     case.has(1, 1, 1);
     let capacity = |case: &Case| case.assign().scale[&Name::new("ci", "linux")].capacity;
     assert_eq!(capacity(&case), 10);
-    case.pools[0].standing = Standing::Held("BackingOff");
+    case.pools[0].readiness = Readiness::Held("BackingOff");
     assert_eq!((capacity(&case), case.reasons()), (3, vec!["NotAssigned", "NotAssigned", "NotReady"]));
-    case.pools[0].standing = Standing::Disconnected;
+    case.pools[0].readiness = Readiness::Disconnected;
     assert_eq!(capacity(&case), 2);
 }
 

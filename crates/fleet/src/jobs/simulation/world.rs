@@ -87,7 +87,7 @@ fn pools() -> Vec<Pool> {
         scaling: api::fleet::Scaling { max_replicas: 4, ..api::fleet::Scaling::default() },
         priority: 0,
         is_paused: false,
-        standing: crate::jobs::demand::Standing::Open,
+        readiness: crate::jobs::demand::Readiness::Open,
         polls: true,
         hypervisor: "pve".into(),
         room: None,
