@@ -25,7 +25,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn follow_status(&mut self, status: &MachineClaimStatus, now: Now) {
-        self.started.follow(time_of(status.started_time.as_ref()), now);
+        self.started.follow_once(time_of(status.started_time.as_ref()), now);
         self.idle.follow(time_of(status.idle_since.as_ref()), now);
     }
 }
@@ -46,6 +46,18 @@ impl Known {
         if said != self.said {
             *self = Known { said, began: began(now) };
         }
+    }
+
+    /// Takes what the object says of something that happens once. Its age is that which was known first: of two writes of the time, with the clock set in
+    /// between, either may be the one that has arrived.
+    pub(super) fn follow_once(&mut self, said: Option<Timestamp>, now: Now) {
+        let before = self.said;
+        if before == NEVER {
+            return self.follow(said, now);
+        }
+        let Some(said) = said.map(Timestamp::as_second) else { return };
+        let later = said.saturating_sub(before).saturating_mul(1_000);
+        *self = Known { said, began: self.began.saturating_add(later) };
     }
 
     /// When it happened last.
@@ -71,6 +83,19 @@ mod tests {
     fn at(wall: i64, monotonic: u64) -> Now {
         let wall = Timestamp::from_second(wall).unwrap();
         Now { wall, monotonic: Moment::since_start(Duration::from_secs(monotonic)) }
+    }
+
+    #[test]
+    fn the_age_of_what_happens_once_is_that_which_was_known_first() {
+        let second = |second: i64| Timestamp::from_second(second).unwrap();
+        let age = |known: Known, now: Now| now.wall.duration_since(known.at(now).unwrap()).as_secs();
+        let mut known = Known::default();
+        known.follow_once(Some(second(10_000)), at(10_000, 0));
+        // The clock is set, the time is written again, and the first write turns out to have arrived.
+        known.follow_once(Some(second(90_001)), at(90_001, 1));
+        assert_eq!(age(known, at(90_002, 2)), 2);
+        known.follow_once(Some(second(10_000)), at(90_003, 3));
+        assert_eq!(age(known, at(90_004, 4)), 4);
     }
 
     #[test]

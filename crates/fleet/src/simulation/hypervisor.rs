@@ -202,7 +202,8 @@ impl FakeHypervisor {
             }),
             Operation::Start(target) => {
                 let (boot, mut work) = (random.between(2_000, 60_000), random.between(20_000, 400_000));
-                if self.keeps_running {
+                // Some guests hang.
+                if self.keeps_running || random.chance(20) {
                     work = u64::MAX / 2;
                 }
                 self.owned(&target.id, &target.owner).map(|vm| {
