@@ -128,6 +128,7 @@ mod tests {
             (Phase::InProgress, "ApplyingAfterFailure"),
             (Phase::InProgress, "Waiting"),
             (Phase::InProgress, HELD_FOR_LONG),
+            (Phase::InProgress, "WaitingForWindow"),
             (Phase::Completed, "Applied"),
             (Phase::Completed, "NotApplicable"),
             (Phase::Completed, UNHEALTHY),
