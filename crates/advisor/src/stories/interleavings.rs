@@ -10,7 +10,7 @@ use server_model::server::ApiServer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-const SEEDS: u64 = 1_400;
+const SEEDS: u64 = 1_500;
 const ACTS: usize = 7;
 /// Watches that are lost; the first one is every watch.
 const WATCHED: [&str; 5] = ["", "HyperConverged", "HyperConverged", "MachineConfigPool", "VirtPlatformConfig"];
