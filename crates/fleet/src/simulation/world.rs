@@ -94,6 +94,8 @@ pub(super) struct World {
 const EPOCH_SECOND: i64 = 1_800_000_000;
 /// So long machines of pools live, in milliseconds.
 const LIFETIME: u64 = 300_000;
+/// What a person has to mend is tried again after so long at most, in milliseconds.
+const PERSONS_PAUSE: u64 = 750_000;
 /// Both operators use the same few ids.
 const IDS: (u64, u64) = (200, 239);
 
@@ -259,6 +261,11 @@ impl World {
                 let answer = if is_answered { answer } else { Err(Failure::Transient("no answer".into())) };
                 if answer.is_err() {
                     self.trouble_with(&request.operation);
+                }
+                if let (Err(Failure::Configuration { .. } | Failure::Hidden(_)), Some(id)) =
+                    (&answer, request.operation.machine())
+                {
+                    self.troubles.insert(id.0.clone(), self.now + PERSONS_PAUSE);
                 }
                 self.tell(site, epoch, &request.operation, &answer);
                 if self.fails(3) {
@@ -449,7 +456,8 @@ impl World {
 
     fn trouble_with(&mut self, operation: &Operation) {
         let id = operation.machine().map(|id| id.0.clone()).unwrap_or_default();
-        self.troubles.insert(id, self.now);
+        let until = self.troubles.entry(id).or_default();
+        *until = self.now.max(*until);
     }
 
     /// Remembers what happens from now on.

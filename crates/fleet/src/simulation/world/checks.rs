@@ -57,7 +57,8 @@ impl World {
         let now = self.now;
         for (id, vm) in &self.hypervisor.vms {
             if vm.is_hidden || !vm.has_record || self.hypervisor.offline.contains(&vm.node) {
-                self.troubles.insert(id.clone(), now);
+                let until = self.troubles.entry(id.clone()).or_default();
+                *until = now.max(*until);
             }
         }
         if self.hypervisor.is_down {
