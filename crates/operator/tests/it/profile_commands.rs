@@ -115,7 +115,7 @@ async fn a_plan_is_shown_and_approved_exactly_as_it_is_shown() {
         "the plan has 1 change\n",
         "hyperconverged.parallelMigrationsPerCluster  5\n",
         "1. + MachineConfig 99-psi  create, high impact, Pending\n",
-        "restarts 2 nodes: worker-0, worker-1\n",
+        "restarts 2 nodes: worker-0, worker-1; about 20 min (a guess), no VM has to move\n",
         "takes fields from argocd\n",
         "+  kernelArguments: [psi=1]\n",
         &format!("Plan {first}\nNext: virtpilot approve {NAME} --digest {first}\n"),
