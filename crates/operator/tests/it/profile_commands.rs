@@ -155,7 +155,7 @@ async fn a_plan_is_shown_and_approved_exactly_as_it_is_shown() {
     cluster.status(NAME, review(&second)).await;
     let approved = cluster.prints(0, &["approve", NAME, "--digest", &second]);
     assert!(
-        approved.starts_with(&format!("approved {NAME} {second}; the advisor applies exactly this plan\n")),
+        approved.starts_with(&format!("approved {NAME} {second}; the advisor applies exactly this plan, what restarts nodes within the maintenance window if there is one\n")),
         "{approved}"
     );
     let spec = cluster.spec(NAME).await;
