@@ -118,6 +118,20 @@ fn change_args(bed: &mut TestBed, argument: &str) {
     );
 }
 
+/// The plan is approved while the pool follows somebody else's change, and its first item waits for that.
+fn approve_while_another_change_rolls(bed: &mut TestBed, is_degraded: bool) {
+    if is_degraded {
+        bed.edit("Node w0", &fails(&json!("true")));
+    }
+    roll(bed, "quiet");
+    bed.run_for(2 * MINUTE);
+    bed.approve();
+    bed.run_for(MINUTE);
+    let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
+    let expected = if is_degraded { "pool worker is degraded" } else { "pool worker is updating" };
+    assert!(message.starts_with(expected), "{message}: {}", bed.lines.concat());
+}
+
 #[test]
 fn a_change_of_an_object_that_exists_waits_while_its_pool_follows_somebody_elses_change() {
     for is_degraded in [false, true] {
@@ -127,16 +141,7 @@ fn a_change_of_an_object_that_exists_waits_while_its_pool_follows_somebody_elses
         bed.ask(json!({"action": "DryRun"}));
         bed.run();
         assert_eq!(bed.item("args")["operation"], "Update");
-        if is_degraded {
-            bed.edit("Node w0", &fails(&json!("true")));
-        }
-        roll(&mut bed, "quiet");
-        bed.run_for(2 * MINUTE);
-        bed.approve();
-        bed.run_for(MINUTE);
-        let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
-        let expected = if is_degraded { "pool worker is degraded" } else { "pool worker is updating" };
-        assert!(message.starts_with(expected), "{message}: {}", bed.lines.concat());
+        approve_while_another_change_rolls(&mut bed, is_degraded);
         assert_eq!(bed.value(OBJECTS[0], "/spec/kernelArguments"), json!(["psi=0"]), "{}", bed.lines.concat());
         bed.edit("Node w0", &fails(&Value::Null));
         bed.run_for(6 * HOUR);
@@ -170,16 +175,7 @@ fn a_removal_waits_while_its_pool_follows_somebody_elses_change() {
         bed.ask(json!({"action": "DryRun", "options": {"advice": {"nodes": false}}}));
         bed.run();
         assert_eq!(bed.item("args")["operation"], "Delete");
-        if is_degraded {
-            bed.edit("Node w0", &fails(&json!("true")));
-        }
-        roll(&mut bed, "quiet");
-        bed.run_for(2 * MINUTE);
-        bed.approve();
-        bed.run_for(MINUTE);
-        let message = bed.item("args")["message"].as_str().unwrap_or_default().to_owned();
-        let expected = if is_degraded { "pool worker is degraded" } else { "pool worker is updating" };
-        assert!(message.starts_with(expected), "{message}: {}", bed.lines.concat());
+        approve_while_another_change_rolls(&mut bed, is_degraded);
         assert!(bed.stored(OBJECTS[0]).is_some());
         bed.edit("Node w0", &fails(&Value::Null));
         bed.run_for(6 * HOUR);

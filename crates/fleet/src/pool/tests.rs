@@ -193,15 +193,15 @@ fn a_schedule_that_cannot_be_read_is_named_with_its_time_zone() {
 fn the_size_stays_between_minimum_and_maximum() {
     for min in 0..4 {
         for max in min..5 {
-            for wish in [None, Some(0), Some(2), Some(9)] {
+            for replicas in [None, Some(0), Some(2), Some(9)] {
                 for there in 0..6_usize {
                     let mut pool = pool(min, max);
-                    pool.spec.replicas = wish;
+                    pool.spec.replicas = replicas;
                     pool.status.surplus_since = Some(crate::conditions::shown(at(0).wall));
                     let decision = decided(&pool, &"i".repeat(there), 1_000);
                     let after = there + decision.create - decision.drain.len();
-                    let wanted = wish.unwrap_or(0).clamp(min, max);
-                    assert_eq!(after, usize::try_from(wanted).unwrap(), "min {min} max {max} {wish:?} {there}");
+                    let wanted = replicas.unwrap_or(0).clamp(min, max);
+                    assert_eq!(after, usize::try_from(wanted).unwrap(), "min {min} max {max} {replicas:?} {there}");
                     assert_eq!(decision.status.desired_replicas, Some(wanted));
                 }
             }
@@ -209,14 +209,14 @@ fn the_size_stays_between_minimum_and_maximum() {
     }
 }
 
-/// All strings of up to so many of these letters; the order makes no difference.
-fn strings(letters: &str, most: usize) -> Vec<String> {
+/// All strings of up to so many of these characters; the order makes no difference.
+fn strings(characters: &str, most: usize) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut last = all.clone();
     for _ in 0..most {
         let longer = |text: &String| {
-            let from = text.chars().last().and_then(|end| letters.find(end)).unwrap_or_default();
-            letters[from..].chars().map(|letter| format!("{text}{letter}")).collect::<Vec<String>>()
+            let from = text.chars().last().and_then(|end| characters.find(end)).unwrap_or_default();
+            characters[from..].chars().map(|one| format!("{text}{one}")).collect::<Vec<String>>()
         };
         last = last.iter().flat_map(longer).collect();
         all.extend(last.clone());
@@ -226,12 +226,12 @@ fn strings(letters: &str, most: usize) -> Vec<String> {
 
 /// What a decision makes of a pool: how many are active, how many stand by, and how many are on their way out.
 fn after(states: &str, decision: &Decision) -> (usize, usize, usize) {
-    let is = |name: &Name, letters: &str| name.name.chars().next().is_some_and(|letter| letters.contains(letter));
-    let count = |letters: &str| states.chars().filter(|letter| letters.contains(*letter)).count();
+    let is = |name: &Name, characters: &str| name.name.chars().next().is_some_and(|one| characters.contains(one));
+    let count = |characters: &str| states.chars().filter(|one| characters.contains(*one)).count();
     let ended: Vec<&Name> = decision.drain.iter().chain(&decision.delete).collect();
     assert_eq!(ended.iter().collect::<std::collections::BTreeSet<_>>().len(), ended.len(), "{states}: one ends twice");
     assert!(!ended.iter().any(|name| is(name, "bB") || decision.start.contains(name)), "{states}: {decision:?}");
-    let ends = |letters: &str| ended.iter().filter(|name| is(name, letters)).count();
+    let ends = |characters: &str| ended.iter().filter(|name| is(name, characters)).count();
     let active = count("siIbB") + decision.start.len() + decision.create - ends("siI");
     let standby = count("wWp") + decision.create_standby - decision.start.len() - ends("wWp");
     (active, standby, count("de") + ends("siIwWp"))
@@ -242,11 +242,11 @@ fn after(states: &str, decision: &Decision) -> (usize, usize, usize) {
 fn a_pool_with_members_in_every_state_stays_between_minimum_and_maximum() {
     let mut cases = 0_u32;
     for states in strings("biIswWpdef", 4) {
-        for (min, max, wish, stopped, quota) in [0, 1, 3].into_iter().flat_map(|max| {
+        for (min, max, replicas, stopped, quota) in [0, 1, 3].into_iter().flat_map(|max| {
             let of = move |min: i32| {
-                [None, Some(2), Some(9)].into_iter().flat_map(move |wish| {
+                [None, Some(2), Some(9)].into_iter().flat_map(move |replicas| {
                     [0, 2].into_iter().flat_map(move |stopped| {
-                        [None, Some(1), Some(2)].into_iter().map(move |quota| (min, max, wish, stopped, quota))
+                        [None, Some(1), Some(2)].into_iter().map(move |quota| (min, max, replicas, stopped, quota))
                     })
                 })
             };
@@ -254,19 +254,19 @@ fn a_pool_with_members_in_every_state_stays_between_minimum_and_maximum() {
         }) {
             cases += 1;
             let mut pool = pool(min, max);
-            pool.spec.replicas = wish;
+            pool.spec.replicas = replicas;
             pool.spec.scaling.spares.stopped = stopped;
             pool.spec.quota = quota.map(|machines: u32| Quota { cpu: Some(2 * machines), memory: None });
             pool.status.surplus_since = Some(crate::conditions::shown(at(0).wall));
             let most = quota.map_or(max, |quota| max.min(i32::try_from(quota).unwrap()));
             let min = min.min(most);
             let decision = decided(&pool, &states, 1_000);
-            let what = format!("{states:?} min {min} max {most} {wish:?} stopped {stopped}: {decision:?}");
+            let what = format!("{states:?} min {min} max {most} {replicas:?} stopped {stopped}: {decision:?}");
             let desired = decision.status.desired_replicas.unwrap();
             assert!((min..=most).contains(&desired), "{what}");
             let (active, standby, ending) = after(&states, &decision);
             let number = |count: i32| usize::try_from(count).unwrap();
-            let count = |letters: &str| states.chars().filter(|letter| letters.contains(*letter)).count();
+            let count = |characters: &str| states.chars().filter(|one| characters.contains(*one)).count();
             let busy = count("bB");
             assert!(active + standby <= number(most).max(busy), "{what}");
             assert!(active <= number(desired).max(busy), "{what}");
