@@ -64,7 +64,7 @@ impl Core {
         if unread.is_empty() { Ok(self.gated(item.impact, not_ready.as_deref())) } else { Err(unread) }
     }
 
-    /// What the gate of the autopilot says to an item, too, once its plan is approved.
+    /// The answer of the gate that the autopilot uses, too, for an item of an approved plan.
     fn gated(&self, impact: Impact, not_ready: Option<&str>) -> Option<Hold> {
         let window = self.facts.hco["metadata"]["annotations"][MAINTENANCE_WINDOW].as_str();
         let (maintenance, broken) = Maintenance::read(window);

@@ -259,7 +259,7 @@ impl Core {
         for (name, managed) in &mut self.profiles {
             let mut is_concerned = false;
             for work in managed.work.values_mut().filter(|work| work.key == *key) {
-                is_concerned |= is_content || work.is_watched_closely || work.tells_status();
+                is_concerned |= is_content || work.is_watched_closely || work.reads_status();
             }
             if is_concerned {
                 self.due.insert(name.clone());

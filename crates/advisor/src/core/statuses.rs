@@ -1,4 +1,4 @@
-//! The statuses of objects that are as they should be: the watch of their metadata tells that one has changed, and then it is read.
+//! The health of applied objects, from their own status: the watch of metadata reports a change, and then the object is read.
 
 use super::comparing::{Found, Work};
 use super::{Core, Timer};
@@ -24,8 +24,9 @@ pub(super) struct StatusRead {
 }
 
 impl Work {
-    /// Whether the status of its object is told: it is as it should be, and it is not pools that say how it is.
-    pub(super) fn tells_status(&self) -> bool {
+    /// Whether its health is read from the status of its object: that is as it should be, and does not configure nodes, whose health is that of
+    /// their pools.
+    pub(super) fn reads_status(&self) -> bool {
         let is_kept = |found: &Found| match found {
             Found::Compared(found) => found.operation == Operation::Keep && !found.is_removal && !found.is_skipped,
             Found::NotOurs(_) => false,
@@ -40,9 +41,9 @@ impl Core {
         let Some(work) = self.profiles.get_mut(profile).and_then(|managed| managed.work.get_mut(item)) else { return };
         let read = work.version.max(work.status.version);
         let is_news = self.targets.get(&work.key).is_some_and(|seen| seen.version > read);
-        // Its answer makes the profile due.
+        // The profile is reconciled when the answer arrives.
         let is_asked = work.status.is_asking || self.asked.contains_key(&work.key);
-        if !is_news || is_asked || !work.tells_status() {
+        if !is_news || is_asked || !work.reads_status() {
             return;
         }
         let now = self.now.monotonic;

@@ -60,7 +60,7 @@ fn an_item_is_not_complete_before_its_operator_has_looked_at_the_object_and_fail
 }
 
 #[test]
-fn what_the_status_of_an_applied_object_says_later_is_told_and_goes_by_itself() {
+fn what_the_status_of_an_applied_object_says_later_is_reported_until_it_is_over() {
     let mut bed = complete();
     for status in [conditions("Degraded", "True", "why"), conditions("Ready", "False", "why")] {
         let before = (bed.asked, bed.sent);
@@ -85,7 +85,7 @@ fn what_the_status_of_an_applied_object_says_later_is_told_and_goes_by_itself() 
 }
 
 #[test]
-fn what_an_applied_object_says_is_told_after_a_restart_and_beside_an_upgrade_too() {
+fn what_an_applied_object_says_is_reported_after_a_restart_and_beside_an_upgrade_too() {
     let mut bed = complete();
     bed.report(STACK, &conditions("Degraded", "True", "why"));
     bed.run_for(MINUTE);

@@ -12,5 +12,5 @@ pub use contents::Contents;
 pub use contribution::Contribution;
 pub use disruption::DisruptionPolicy;
 pub use estimate::{Configuration, PoolChange, pool_change};
-pub use nodes::{Estimate, PoolEstimate, pool_of};
+pub use nodes::{Estimate, PoolEstimate, pool_of, restarts_of};
 pub use readings::{Change, Readings, Unread};

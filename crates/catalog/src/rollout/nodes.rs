@@ -109,6 +109,17 @@ impl Estimate {
     }
 }
 
+/// What a restart of the named nodes costs. `machines` are the nodes of all virtual machines that run, if they are known.
+pub fn restarts_of(names: &[String], nodes: &[Node], pools: &[Pool], machines: Option<&[String]>) -> Restarts {
+    let nodes: Vec<Node> = nodes.iter().filter(|node| names.contains(&node.name)).cloned().collect();
+    let is_concerned = |pool: &&Pool| nodes.iter().any(|node| pool_of(node) == Some(pool.name.as_str()));
+    let estimate = |pool: &Pool| PoolEstimate { pool: pool.clone(), change: None, rendered_at: None };
+    let pools = pools.iter().filter(is_concerned).map(estimate).collect();
+    let virtual_machines = machines.map(|machines| machines.iter().filter(|node| names.contains(node)).count());
+    let estimate = Estimate { pools, is_vague: false }.restarts(&nodes);
+    Restarts { nodes: names.to_vec(), virtual_machines, ..estimate }
+}
+
 /// The pool of a node: the one whose configuration it is to run or, before there is any, the one of its role. A master is in no other pool,
 /// and a custom pool takes a worker from the pool `worker`.
 pub fn pool_of(node: &Node) -> Option<&str> {

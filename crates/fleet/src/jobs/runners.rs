@@ -85,6 +85,24 @@ pub struct Claim {
     pub ends: bool,
 }
 
+#[cfg(test)]
+impl Claim {
+    /// A claim of tests: without a runner, and with a machine that starts.
+    pub fn starting(name: Name, pool: Name, since: Timestamp) -> Claim {
+        Claim {
+            name,
+            uid: "u".into(),
+            pool,
+            machine: Machine::Starting,
+            since,
+            is_off: false,
+            runner: None,
+            is_elsewhere: false,
+            ends: false,
+        }
+    }
+}
+
 fn digits(text: &str, count: usize) -> String {
     let hash = Sha256::digest(text.as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().chars().take(count).collect()

@@ -153,13 +153,17 @@ fn judge(delivery: &Delivery<'_>, now: Timestamp) -> Result<Verdict, Refusal> {
     let (facts, happened) = payload::read(delivery.body).map_err(Refusal::Unreadable)?;
     // Events of old enterprise servers have no time; a job without one is looked up before it is believed.
     let at = happened.unwrap_or(Timestamp::UNIX_EPOCH);
-    if happened.is_some() && change::now::later(at, MAX_AGE) < now {
-        return Err(Refusal::TooOld);
-    }
-    if at > change::now::later(now, CLOCKS_DIFFER) {
-        return Err(Refusal::InFuture);
-    }
+    in_time(happened, now)?;
     Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
+}
+
+/// Whether an event is of a time at which it is believed.
+fn in_time(happened: Option<Timestamp>, now: Timestamp) -> Result<(), Refusal> {
+    match happened {
+        Some(at) if change::now::later(at, MAX_AGE) < now => Err(Refusal::TooOld),
+        Some(at) if at > change::now::later(now, CLOCKS_DIFFER) => Err(Refusal::InFuture),
+        _ => Ok(()),
+    }
 }
 
 impl Receiver {
@@ -198,19 +202,26 @@ fn codes(id: &str, body: &[u8]) -> [[u8; 32]; 2] {
     [hmac(b"delivery", id.as_bytes()), hmac(b"body", body)]
 }
 
-/// Which of the secrets give the signature, by their place. All are tried, so that the time does not tell which.
+/// Which of the secrets give the signature, by their place.
 fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<Vec<usize>, Refusal> {
-    if delivery.body.len() > LARGEST {
+    acceptable(delivery.body, secrets)?;
+    let claimed = claimed(delivery).ok_or(Refusal::NoSignature)?;
+    places(secrets, |secret| is_same(&hmac(secret, delivery.body), &claimed))
+}
+
+/// Whether there is anything to compare with.
+fn acceptable(body: &[u8], secrets: &[&[u8]]) -> Result<(), Refusal> {
+    if body.len() > LARGEST {
         return Err(Refusal::TooLarge);
     }
-    if secrets.iter().all(|secret| secret.is_empty()) {
-        return Err(Refusal::NoSecret);
-    }
-    let claimed = claimed(delivery).ok_or(Refusal::NoSignature)?;
-    let is_right = |secret: &[u8]| is_same(&hmac(secret, delivery.body), &claimed) & !secret.is_empty();
-    let right = secrets.iter().enumerate().filter(|(_, secret)| is_right(secret));
-    let signers: Vec<usize> = right.map(|(place, _)| place).collect();
-    if signers.is_empty() { Err(Refusal::WrongSignature) } else { Ok(signers) }
+    if secrets.iter().all(|secret| secret.is_empty()) { Err(Refusal::NoSecret) } else { Ok(()) }
+}
+
+/// The places of the right secrets. All are tried, so that the time does not tell which is right.
+fn places(secrets: &[&[u8]], is_right: impl Fn(&[u8]) -> bool) -> Result<Vec<usize>, Refusal> {
+    let right = secrets.iter().enumerate().filter(|(_, secret)| is_right(secret) & !secret.is_empty());
+    let places: Vec<usize> = right.map(|(place, _)| place).collect();
+    if places.is_empty() { Err(Refusal::WrongSignature) } else { Ok(places) }
 }
 
 fn claimed(delivery: &Delivery<'_>) -> Option<[u8; 32]> {

@@ -10,7 +10,7 @@ use crate::jobs::figures::Beside;
 use crate::jobs::job::{Observation, Source, State};
 use crate::jobs::milestones::Milestone;
 use crate::jobs::published::{Operator, Report};
-use crate::jobs::runners::{Claim, Machine, Phase};
+use crate::jobs::runners::{Claim, Phase};
 use crate::notice::Notice;
 use crate::object::Name;
 use change::{Effect, Moment, Now};
@@ -25,18 +25,7 @@ fn now(second: u64) -> Now {
 }
 
 fn claim(name: &str) -> Claim {
-    let (name, pool, since) = (Name::new("ci", name), Name::new("ci", "linux"), now(0).wall);
-    Claim {
-        name,
-        uid: "u".into(),
-        pool,
-        machine: Machine::Starting,
-        since,
-        is_off: false,
-        runner: None,
-        is_elsewhere: false,
-        ends: false,
-    }
+    Claim::starting(Name::new("ci", name), Name::new("ci", "linux"), now(0).wall)
 }
 
 struct Bed {

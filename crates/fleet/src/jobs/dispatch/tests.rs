@@ -61,17 +61,9 @@ impl Bed {
             registered_time,
             delivered_time: Some(registered_time),
         };
-        self.claims = vec![Claim {
-            name,
-            uid: "u".into(),
-            pool: Name::new("ci", "linux"),
-            machine,
-            since: registered_time,
-            is_off: machine == Machine::Ended,
-            runner: Some(record),
-            is_elsewhere: false,
-            ends: false,
-        }];
+        let (pool, is_off) = (Name::new("ci", "linux"), machine == Machine::Ended);
+        let claim = Claim::starting(name, pool, registered_time);
+        self.claims = vec![Claim { machine, is_off, runner: Some(record), ..claim }];
         runner
     }
 }

@@ -79,20 +79,8 @@ impl Bed {
     }
 
     fn boot(&mut self, second: u64) {
-        let name = Name::new("ci", "linux-7f2k");
-        let pool = Name::new("ci", "linux");
-        let since = now(second).wall;
-        self.claims = vec![Claim {
-            name,
-            uid: "u".into(),
-            pool,
-            machine: Machine::Starting,
-            since,
-            is_off: false,
-            runner: None,
-            is_elsewhere: false,
-            ends: false,
-        }];
+        let (name, pool) = (Name::new("ci", "linux-7f2k"), Name::new("ci", "linux"));
+        self.claims = vec![Claim::starting(name, pool, now(second).wall)];
     }
 
     fn decide(&mut self, second: u64) -> Report {

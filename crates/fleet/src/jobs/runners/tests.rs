@@ -19,17 +19,7 @@ fn now(second: u64) -> Now {
 
 fn claim(machine: Machine, runner: Option<RunnerRecord>) -> Claim {
     let (name, pool) = (Name::new("ci", "linux-x"), Name::new("ci", "linux"));
-    Claim {
-        name,
-        uid: "uid".into(),
-        pool,
-        machine,
-        since: now(0).wall,
-        is_off: false,
-        runner,
-        is_elsewhere: false,
-        ends: false,
-    }
+    Claim { uid: "uid".into(), machine, runner, ..Claim::starting(name, pool, now(0).wall) }
 }
 
 fn record(is_delivered: bool) -> Option<RunnerRecord> {

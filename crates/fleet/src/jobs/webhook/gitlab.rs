@@ -1,7 +1,7 @@
 //! Webhooks of GitLab. They carry a token instead of a signature, and a job's tags not at all: a job that waits is looked up before it is
 //! believed.
 
-use super::{CLOCKS_DIFFER, Checked, LARGEST, MAX_AGE, Refusal, Verdict};
+use super::{Checked, Refusal, Verdict, acceptable, in_time, places};
 use crate::forge::{JobStatus, gitlab};
 use crate::jobs::hmac::{hmac, is_same};
 use crate::jobs::job::{Facts, JobKey, Observation, Repository, Source, State};
@@ -78,12 +78,7 @@ fn judge(delivery: &Delivery<'_>, now: Timestamp) -> Result<Verdict, Refusal> {
         return Ok(Verdict::Ignored("other_event"));
     }
     let (facts, happened) = read(delivery.body).map_err(Refusal::Unreadable)?;
-    if happened.is_some_and(|at| change::now::later(at, MAX_AGE) < now) {
-        return Err(Refusal::TooOld);
-    }
-    if happened.is_some_and(|at| at > change::now::later(now, CLOCKS_DIFFER)) {
-        return Err(Refusal::InFuture);
-    }
+    in_time(happened, now)?;
     let at = match facts.state {
         State::Waiting => return Ok(Verdict::Ignored("needs_no_runner")),
         // As an event of long ago, which is looked up: only then its tags are known.
@@ -93,20 +88,12 @@ fn judge(delivery: &Delivery<'_>, now: Timestamp) -> Result<Verdict, Refusal> {
     Ok(Verdict::Accepted(Box::new(Observation { source: Source::Webhook, at, facts })))
 }
 
-/// Which of the secrets is the token, by their place. All are tried, and neither their content nor their length changes the time.
+/// Which of the secrets is the token, by their place. Neither their content nor their length changes the time.
 fn verify(delivery: &Delivery<'_>, secrets: &[&[u8]]) -> Result<Vec<usize>, Refusal> {
-    if delivery.body.len() > LARGEST {
-        return Err(Refusal::TooLarge);
-    }
-    if secrets.iter().all(|secret| secret.is_empty()) {
-        return Err(Refusal::NoSecret);
-    }
+    acceptable(delivery.body, secrets)?;
     let token = delivery.token.filter(|token| !token.is_empty()).ok_or(Refusal::NoSignature)?;
     let claimed = hmac(b"token", token.as_bytes());
-    let is_right = |secret: &[u8]| is_same(&hmac(b"token", secret), &claimed) & !secret.is_empty();
-    let right = secrets.iter().enumerate().filter(|(_, secret)| is_right(secret));
-    let senders: Vec<usize> = right.map(|(place, _)| place).collect();
-    if senders.is_empty() { Err(Refusal::WrongSignature) } else { Ok(senders) }
+    places(secrets, |secret| is_same(&hmac(b"token", secret), &claimed))
 }
 
 /// Reads an event: the job, and when that happened.

@@ -2,7 +2,8 @@
 //! rights of the person: nobody follows every virtual machine for it.
 
 use super::{Profile, Profiles};
-use catalog::rollout::{Estimate, PoolEstimate, pool_of};
+use api::advisor::Item;
+use catalog::rollout::restarts_of;
 use catalog::{Node, Part, Pool};
 use change::{Kind, Restarts};
 use cluster::{Failure, list};
@@ -38,25 +39,6 @@ impl Costs {
     pub(super) fn unknown(&self) -> Option<String> {
         (!self.unread.is_empty()).then(|| format!("Not known: {}.", self.unread.join("; ")))
     }
-}
-
-/// What items do that restart these nodes. `machines` are the nodes of all virtual machines that run.
-fn costs<'a>(
-    items: impl Iterator<Item = (&'a str, &'a [String])>,
-    nodes: &[Node],
-    pools: &[Pool],
-    machines: Option<&[String]>,
-) -> BTreeMap<String, Restarts> {
-    let cost = |restarts: &[String]| {
-        let named: Vec<Node> = nodes.iter().filter(|node| restarts.contains(&node.name)).cloned().collect();
-        let is_concerned = |pool: &&Pool| named.iter().any(|node| pool_of(node) == Some(pool.name.as_str()));
-        let estimate = |pool: &Pool| PoolEstimate { pool: pool.clone(), change: None, rendered_at: None };
-        let pools = pools.iter().filter(is_concerned).map(estimate).collect();
-        let estimate = Estimate { pools, is_vague: false }.restarts(&named);
-        let on_them = |machines: &[String]| machines.iter().filter(|node| restarts.contains(node)).count();
-        Restarts { nodes: restarts.to_vec(), virtual_machines: machines.map(on_them), ..estimate }
-    };
-    items.map(|(name, restarts)| (name.to_owned(), cost(restarts))).collect()
 }
 
 impl Profiles {
@@ -101,8 +83,8 @@ impl Profiles {
         let on = |machine: &Value| machine["metadata"]["labels"][NODE_LABEL].as_str().map(str::to_owned);
         let machines: Option<Vec<String>> = machines.map(|machines| machines.iter().filter_map(on).collect());
         let items = profile.changes().filter(|item| !item.restarts.is_empty());
-        let items = items.map(|item| (item.name.as_str(), item.restarts.as_slice()));
-        Costs { of: costs(items, &nodes, &pools, machines.as_deref()), unread }
+        let cost = |item: &Item| restarts_of(&item.restarts, &nodes, &pools, machines.as_deref());
+        Costs { of: items.map(|item| (item.name.clone(), cost(item))).collect(), unread }
     }
 
     fn served(&self, api_version: &str, kind: &str) -> Option<Served> {
@@ -127,7 +109,8 @@ impl Profiles {
 
 #[cfg(test)]
 mod tests {
-    use super::{Costs, costs};
+    use super::Costs;
+    use catalog::rollout::restarts_of;
     use catalog::{Node, Part, Pool};
     use serde_json::json;
 
@@ -154,7 +137,7 @@ mod tests {
         let machines = ["w0", "w0", "w2", "other"].map(str::to_owned);
         let named = ["w0", "w1", "w2"].map(str::to_owned);
         let cost = |pools: &[Pool], machines: Option<&[String]>| {
-            let of = costs([("args", &named[..])].into_iter(), &nodes, pools, machines);
+            let of = [("args".to_owned(), restarts_of(&named, &nodes, pools, machines))].into();
             Costs { of, unread: Vec::new() }
         };
         let known = cost(&[pool("master", "1"), pool("worker", "1")], Some(&machines));
